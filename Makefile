@@ -1,0 +1,34 @@
+# The environment lives in .venv; every target is idempotent and re-uses it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: install demo test test-all lint format clean
+
+install: $(VENV)/.installed-all
+demo: install
+	$(BIN)/parityscope learn --n 20 --k 3 --runs 4 --out demo-output
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2
+test-all: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+format: $(VENV)/.installed-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+clean:
+	rm -rf $(VENV) demo-output
+
+# torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
+$(VENV)/.installed-torch: constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt torch
+	touch $@
+
+$(VENV)/.installed-%: $(VENV)/.installed-torch pyproject.toml
+	$(PIP) install -c constraints.txt -e ".[$*]"
+	touch $@

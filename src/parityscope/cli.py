@@ -1,0 +1,135 @@
+"""The command line: argument parsing only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import parityscope
+from parityscope.errors import InvalidInput
+from parityscope.learning import learn as run_learn
+from parityscope.problems import Parity, draw_problems
+from parityscope.run_folder import RunFolder
+from parityscope.terminal import show_run, training_progress
+from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How does attention learn which few bits matter?",
+)
+_errors = Console(stderr=True)
+
+_LEARN_HELP = """Find a hidden parity with attention and show what each head found.
+
+\b
+Recipes:
+""" + "\n".join(
+    f"  {recipe.name:<11} {recipe.summary}{' (default)' if recipe.name == DEFAULT_RECIPE else ''}"
+    for recipe in RECIPES.values()
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(parityscope.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keep `--version` beside the commands."""
+
+
+@app.command(help=_LEARN_HELP)
+def learn(
+    n: Annotated[int, typer.Option("--n", help="Number of bits.")] = 20,
+    k: Annotated[int | None, typer.Option("--k", help="Number of hidden bits.  [default: 3]")] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed."),
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="A recipe from the list above.")] = DEFAULT_RECIPE,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=0, help="Steps at most; otherwise the recipe's.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Override a recipe field; repeatable."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate or closed-form.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
+    overrides = _overrides(set_ or [])
+    if steps is not None:
+        overrides["steps"] = str(steps)
+    seeds = range(seed, seed + runs)
+    chosen = named_recipe(recipe).overridden(**overrides)
+    if support is None:
+        problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds)
+    else:
+        problem = Parity(n, _positions(support))
+        if k is not None and k != problem.k:
+            raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
+    folder = RunFolder.prepare(out, resume)
+    console = Console()
+    with training_progress(_errors) as on_progress:
+        run = run_learn(
+            problem,
+            chosen,
+            seeds,
+            engine=engine,
+            on_progress=on_progress,
+            checkpoint=folder.checkpoint if folder else None,
+            resume=resume,
+        )
+    if folder is not None:
+        folder.write(run)
+    if as_json:
+        typer.echo(json.dumps(run.to_json()))
+        return
+    show_run(console, run)
+    if folder is not None:
+        console.print(f"written to {folder.path}: {', '.join(folder.contents())}", highlight=False)
+
+
+def _positions(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--support {text!r} is not a list of positions like 7,10,17") from None
+
+
+def _overrides(assignments: list[str]) -> dict[str, str]:
+    for assignment in assignments:
+        if "=" not in assignment:
+            raise InvalidInput(f"--set {assignment!r} is not of the form FIELD=VALUE")
+    return dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence and exit code 2, never a traceback."""
+    try:
+        app()
+    except InvalidInput as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+
+
+def _stop(sentence: str) -> None:
+    _errors.print(f"parityscope: {sentence}", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(2)

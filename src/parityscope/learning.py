@@ -1,0 +1,216 @@
+"""`learn`: from a problem and a recipe to a trained model and what it found, for many seeds at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
+from parityscope.models import ParityTransformer
+from parityscope.problems import Parity
+from parityscope.risk import population_risk
+from parityscope.training.build import build_model
+from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
+from parityscope.training.descent import TrainingState, descend, make_optimiser
+from parityscope.training.objectives import population_objective
+from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
+
+LEARNED_ACCURACY = 0.99
+_CHECKPOINT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress bar needs to know while a training runs."""
+
+    step: int
+    steps: int
+    risk: Float[Tensor, " runs"]
+    finished: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The outcome of a training, one row per seed."""
+
+    problems: tuple[Parity, ...]
+    recipe: Recipe
+    seeds: tuple[int, ...]
+    model: ParityTransformer
+    engine: str
+    risk: Float[Tensor, " runs"]
+    accuracy: Float[Tensor, " runs"]
+    accuracy_kind: AccuracyKind
+    attention: Float[Tensor, "runs heads n"]
+    found: Int64[Tensor, "runs k"]
+    steps: Int64[Tensor, " runs"]
+    diverged: Bool[Tensor, " runs"]
+    history_steps: Int64[Tensor, " points"]
+    history_risk: Float[Tensor, "points runs"]
+    samples: int | None
+    seconds: float
+
+    @property
+    def recovered(self) -> Bool[Tensor, " runs"]:
+        """Which runs found exactly the hidden support."""
+        support = torch.tensor([problem.support for problem in self.problems])
+        return (self.found == support).all(-1)
+
+    @property
+    def learned(self) -> Bool[Tensor, " runs"]:
+        """Which runs classify more than 99 % of all inputs right and name the support."""
+        return (self.accuracy > LEARNED_ACCURACY) & self.recovered
+
+    @property
+    def success(self) -> Share:
+        """The share of runs that learned, with its confidence interval."""
+        return wilson_share(int(self.learned.sum()), len(self.seeds))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `learn --json` prints."""
+        return {
+            "n": self.problems[0].n,
+            "k": self.problems[0].k,
+            "recipe": self.recipe.name,
+            "engine": self.engine,
+            "parameters": self.model.trained_parameters(),
+            "samples": self.samples,
+            "noise": self.problems[0].noise,
+            "accuracy_is": self.accuracy_kind,
+            "learned": self.success._asdict(),
+            "settings": self.recipe.model_dump(exclude={"name", "summary"}),
+            "runs": [self._run_json(row) for row in range(len(self.seeds))],
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _run_json(self, row: int) -> dict[str, Any]:
+        return {
+            "seed": self.seeds[row],
+            "support": list(self.problems[row].support),
+            "risk": float(self.risk[row]),
+            "accuracy": float(self.accuracy[row]),
+            "found": self.found[row].tolist(),
+            "recovered": bool(self.recovered[row]),
+            "steps": int(self.steps[row]),
+            "diverged": bool(self.diverged[row]),
+        }
+
+
+def learn(
+    problem: Parity | Sequence[Parity],
+    recipe: str | Recipe = DEFAULT_RECIPE,
+    seeds: Iterable[int] = (0,),
+    *,
+    engine: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    on_record: Callable[[int, ParityTransformer], None] | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    **overrides: Any,
+) -> Learned:
+    """Train one run per seed and measure what was learned.
+
+    `problem` is one problem for all seeds, or one per seed (`draw_problems`). Keyword arguments override fields of the
+    recipe, for example `learning_rate=0.2`. With `checkpoint` the state is stored every few seconds, and `resume`
+    goes on from there to the same result as an uninterrupted run.
+
+    >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
+    >>> run.found.tolist(), bool(run.learned.all())
+    ([[1, 5, 6], [1, 5, 6]], True)
+    """
+    started = time.perf_counter()
+    seeds = tuple(seeds)
+    problems = _one_per_seed(problem, seeds)
+    n, k = problems[0].n, problems[0].k
+    chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
+    chosen = chosen.overridden(**overrides).resolved(n, k)
+    model = build_model(chosen, n, k, seeds)
+    objective = population_objective(model, problems, chosen.loss, engine)
+    optimiser = make_optimiser(model, chosen)
+    config = _config(chosen, problems, seeds)
+    if resume and checkpoint is not None and checkpoint.exists():
+        state = load_checkpoint(checkpoint, config, model, optimiser)
+    else:
+        state = TrainingState.fresh(len(seeds))
+    saved = time.monotonic()
+
+    def after_step(state: TrainingState, risk: Tensor) -> None:
+        nonlocal saved
+        if on_record is not None and state.history_steps[-1] == state.step:
+            on_record(state.step, model)
+        if on_progress is not None:
+            on_progress(Progress(state.step, chosen.steps, risk, int((~state.active).sum())))
+        if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
+            save_checkpoint(checkpoint, config, model, optimiser, state)
+            saved = time.monotonic()
+
+    descend(model, objective, chosen, state, optimiser, after_step=after_step)
+    if checkpoint is not None:
+        save_checkpoint(checkpoint, config, model, optimiser, state)
+    return _measured(model, problems, chosen, seeds, state, engine, time.perf_counter() - started)
+
+
+def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
+    if not seeds:
+        raise InvalidInput("there are no seeds: give at least one")
+    if isinstance(problem, Parity):
+        return (problem,) * len(seeds)
+    if len(problem) != len(seeds):
+        raise InvalidInput(f"give one problem for all seeds or one per seed: got {len(problem)} for {len(seeds)} seeds")
+    if len({(p.n, p.k) for p in problem}) > 1:
+        raise InvalidInput("the problems of one training must share n and k")
+    return tuple(problem)
+
+
+def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what a checkpoint must agree on to be resumed."""
+    first = problems[0]
+    return {
+        "n": first.n,
+        "bias": first.bias,
+        "noise": first.noise,
+        "supports": [list(p.support) for p in problems],
+        "seeds": list(seeds),
+        "recipe": recipe.model_dump(mode="json"),
+    }
+
+
+def _measured(
+    model: ParityTransformer,
+    problems: tuple[Parity, ...],
+    recipe: Recipe,
+    seeds: tuple[int, ...],
+    state: TrainingState,
+    engine: str,
+    seconds: float,
+) -> Learned:
+    loss = "hinge" if recipe.loss == "log-correlation" else recipe.loss
+    with torch.no_grad():
+        risk = population_risk(model, problems, loss=loss, engine=engine)
+        accuracy = measured_accuracy(model, problems)
+        return Learned(
+            problems=problems,
+            recipe=recipe,
+            seeds=seeds,
+            model=model,
+            engine=risk.engine,
+            risk=risk.value,
+            accuracy=accuracy.value,
+            accuracy_kind=accuracy.kind,
+            attention=model.attention(),
+            found=found_support(model.score_weights(), problems[0].k),
+            steps=state.finished_at,
+            diverged=state.diverged,
+            history_steps=torch.tensor(state.history_steps),
+            history_risk=torch.stack(state.history_risk),
+            samples=None,
+            seconds=seconds,
+        )

@@ -1,0 +1,91 @@
+"""What is measured after training: accuracy, the support that was found, shares with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.models import Cosine, ParityTransformer
+from parityscope.problems import Parity, seeded_generator
+from parityscope.risk import law_of, population_accuracy
+from parityscope.risk.closed_form import certified_perfect, exact_correlation
+
+AccuracyKind = Literal["exact", "lower bound", "estimate"]
+_ENUMERABLE_BITS = 20
+_ESTIMATE_SAMPLES = 2**16
+
+
+class Accuracy(NamedTuple):
+    """The share of inputs classified right, one per run, and what kind of number it is."""
+
+    value: Float[Tensor, " runs"]
+    kind: AccuracyKind
+
+
+def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> Accuracy:
+    """Return the accuracy of every run: exact where a certificate or an engine gives it.
+
+    A certificate (Σ_j |c_j − 1_B(j)| < ½) proves that every single input is classified right. Otherwise inputs are
+    enumerated up to n = 20; beyond, a bounded readout has the lower bound C = E[yŷ], any other a sampled estimate.
+    """
+    score, law = model.additive_score(), law_of(problems)
+    bounded = score is not None and isinstance(score.readout, Cosine)
+    with torch.no_grad():
+        if score is not None and bounded and bool(certified_perfect(score, law).all()):
+            return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
+        if law.n <= _ENUMERABLE_BITS:
+            return Accuracy(population_accuracy(model, problems).value, "exact")
+        if score is not None and bounded:
+            bound = exact_correlation(score, law).clamp(min=0.0)
+            return Accuracy(bound.masked_fill(certified_perfect(score, law), 1.0), "lower bound")
+        x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
+        labels = torch.stack([problem.label(x) for problem in problems])
+        return Accuracy(((model(x) > 0) == (labels > 0)).double().mean(-1), "estimate")
+
+
+def found_support(weights: Float[Tensor, "*runs n"], k: int) -> Int64[Tensor, "*runs k"]:
+    """Return the k positions of largest weight c_j, ascending: what attention says the hidden bits are.
+
+    >>> found_support(torch.tensor([0.1, 0.9, 0.0, 1.0]), 2).tolist()
+    [1, 3]
+    """
+    return weights.topk(k, dim=-1).indices.sort(-1).values
+
+
+class Share(NamedTuple):
+    """A share of successes with its confidence interval."""
+
+    successes: int
+    trials: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The share itself."""
+        return self.successes / self.trials
+
+    def __str__(self) -> str:
+        return f"{self.successes}/{self.trials} ({self.low:.0%}–{self.high:.0%})"
+
+
+def wilson_share(successes: int, trials: int, confidence: float = 0.95) -> Share:
+    """Return the share of successes with Wilson's interval, which is honest at 0 and at 1 too.
+
+    >>> str(wilson_share(32, 32))
+    '32/32 (89%–100%)'
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise InvalidInput(f"successes must lie between 0 and trials, got {successes} of {trials}")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    p, spread = successes / trials, 1 + z * z / trials
+    centre = (p + z * z / (2 * trials)) / spread
+    half = z * math.sqrt(p * (1 - p) / trials + (z / trials) ** 2 / 4) / spread
+    return Share(successes, trials, max(0.0, centre - half), min(1.0, centre + half))

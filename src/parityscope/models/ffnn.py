@@ -1,0 +1,147 @@
+"""FFNN-1, one hidden layer: H1's construction, a trainable network, and one behind frozen attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from parityscope.errors import InvalidInput
+from parityscope.models.additive import AdditiveScore
+from parityscope.models.readouts import Readout
+from parityscope.models.transformer import ParityTransformer
+
+
+class FFNN1(nn.Module):
+    """ŷ = Σ_{i=1..q} α_i σ(β_iᵀ x + b_i) + b with σ(z) = (z + √(z²+b_σ))/2 (H1, Eq. (1)).
+
+    >>> net = FFNN1(inputs=6, width=4, generator=torch.Generator().manual_seed(0))
+    >>> tuple(net(torch.zeros(3, 6)).shape), net.trained_parameters()
+    ((3,), 33)
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        width: int,
+        *,
+        runs: tuple[int, ...] = (),
+        smoothing: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if width < 1:
+            raise InvalidInput(f"width must be at least 1, got {width}")
+        self.smoothing = smoothing
+
+        def uniform(*shape: int, fan_in: int) -> nn.Parameter:
+            draw = torch.rand((*runs, *shape), generator=generator, dtype=torch.float64) * 2 - 1
+            return nn.Parameter(draw / math.sqrt(fan_in))
+
+        self.beta = uniform(width, inputs, fan_in=inputs)
+        self.hidden_bias = uniform(width, fan_in=inputs)
+        self.alpha = uniform(width, fan_in=width)
+        self.bias = uniform(fan_in=width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ŷ for inputs (batch, inputs) or (*runs, batch, inputs): shape (*runs, batch)."""
+        z = x.to(self.beta.dtype) @ self.beta.transpose(-1, -2) + self.hidden_bias.unsqueeze(-2)
+        hidden = z.relu() if self.smoothing == 0 else (z + (z * z + self.smoothing).sqrt()) / 2
+        # H1, Eq. (1)
+        return (hidden @ self.alpha.unsqueeze(-1)).squeeze(-1) + self.bias.unsqueeze(-1)
+
+    def trained_parameters(self) -> int:
+        """Return how many numbers one run trains: q(inputs + 2) + 1."""
+        width, inputs = self.beta.shape[-2:]
+        return width * (inputs + 2) + 1
+
+    def norms(self) -> tuple[Tensor, Tensor]:
+        """Return ‖α‖ and ‖β‖ (Frobenius), the norms Theorem 11 speaks of."""
+        return self.alpha.norm(dim=-1), self.beta.flatten(-2).norm(dim=-1)
+
+
+def parity_ffnn(n: int, support: Sequence[int]) -> FFNN1:
+    """Return H1's construction h_B: k neurons that compute the parity of B exactly (Prop. 3).
+
+    >>> parity_ffnn(4, (0, 2))(torch.tensor([[1, 0, 1, 0], [1, 1, 0, 0]])).tolist()
+    [1.0, -1.0]
+    """
+    k = len(support)
+    net = FFNN1(n, k)
+    j = torch.arange(1, k + 1, dtype=torch.float64)
+    with torch.no_grad():
+        # H1, proof of Prop. 3: 1 + Σ_j (−1)^j (8j − 4) ReLU(Σ_{p∈B} x_p + 0.5 − j)
+        net.beta.zero_()
+        net.beta[:, list(support)] = 1.0
+        net.hidden_bias.copy_(0.5 - j)
+        net.alpha.copy_((-1) ** j * (8 * j - 4))
+        net.bias.fill_(1.0)
+    return net
+
+
+def parity_ffnn_paper_parameters(k: int) -> int:
+    """Return Prop. 3's count of distinct parameters of h_B: a bias and an output weight per neuron, and 2 more."""
+    return 2 * k + 2
+
+
+class FrozenAttention(nn.Module):
+    """Frozen heads and a trainable FFNN-1 on the attention vector v* ∈ R⁴ (H1, Theorem 11).
+
+    >>> heads = ParityTransformer(n=8, k=2, generator=torch.Generator().manual_seed(0))
+    >>> model = FrozenAttention(heads, width=5, generator=torch.Generator().manual_seed(1))
+    >>> tuple(model(torch.ones(3, 8)).shape)
+    (3,)
+    """
+
+    def __init__(
+        self,
+        heads: ParityTransformer,
+        width: int,
+        *,
+        smoothing: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads = heads.requires_grad_(False)
+        runs = tuple(heads.directions.shape[:-2])
+        self.ffnn = FFNN1(4, width, runs=runs, smoothing=smoothing, generator=generator)
+
+    def forward(self, x: Tensor, *, hard: bool = False) -> Tensor:
+        """Return ŷ for bits of shape (batch, n)."""
+        return self.ffnn(self.attention_vector(x, hard=hard))
+
+    def attention_vector(self, x: Tensor, *, hard: bool = False) -> Float[Tensor, "*runs batch 4"]:
+        """Return v* = (1/m) Σ_i Σ_j γ_j^{(i)} w_j = [v, 1 − v, position part]."""
+        mean_attention = self.heads.attention(x, hard=hard).mean(-2)
+        position = mean_attention @ self.heads.positions
+        if not self.heads.full_matrix:
+            position = position.unsqueeze(-2)
+        v = self.heads.score(x, hard=hard) / self.heads.k
+        return _attention_vector(v, position)
+
+    def additive_score(self) -> AdditiveScore | None:
+        """Name the additive score S = k·v*_1; the FFNN is then a readout of S alone."""
+        score = self.heads.additive_score()
+        if score is None:
+            return None
+        position = self.heads.attention().mean(-2).unsqueeze(-2) @ self.heads.positions
+        return AdditiveScore(score.weights, score.offset, _FFNNReadout(self.ffnn, self.heads.k, position))
+
+
+class _FFNNReadout(Readout):
+    """The FFNN on v* as a function of S, the position part of v* being constant."""
+
+    def __init__(self, ffnn: FFNN1, k: int, position: Tensor) -> None:
+        super().__init__()
+        self.ffnn, self.k, self.position = ffnn, k, position
+
+    def forward(self, S: Float[Tensor, "*runs batch"]) -> Float[Tensor, "*runs batch"]:
+        return self.ffnn(_attention_vector(S / self.k, self.position))
+
+
+def _attention_vector(v: Tensor, position: Tensor) -> Tensor:
+    word = torch.stack([v, 1 - v], dim=-1)
+    return torch.cat([word, position.expand(*word.shape[:-1], position.shape[-1])], dim=-1)

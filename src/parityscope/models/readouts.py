@@ -1,0 +1,93 @@
+"""Frozen classification heads: the prediction ŷ as a function of the score S = Σ_j c_j x_j.
+
+The word *head* is kept for attention heads; what stands behind them is a *readout*.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from parityscope.errors import InvalidInput
+
+
+class Readout(nn.Module):
+    """A scalar function ŷ = f(S), applied elementwise. Subclasses define `forward`."""
+
+    def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
+        """Return f(S) and f′(S) elementwise; by autograd unless a subclass knows better."""
+        with torch.enable_grad():
+            S = S.detach().requires_grad_()
+            value = self(S)
+            (slope,) = torch.autograd.grad(value.sum(), S)
+        return value.detach(), slope
+
+
+class ZigZag(Readout):
+    """H1's frozen network, ŷ = 1 + Σ_{i=1..k} (−1)^i (8i−4) σ(S + ½ − i) with σ(z) = (z + √(z²+b))/2.
+
+    With b = 0 it equals (−1)^S at integers 0 … k and has slope (−1)^i·4i around the integer i.
+
+    >>> ZigZag(3)(torch.tensor([0.0, 1.0, 2.0, 3.0])).tolist()
+    [1.0, -1.0, 1.0, -1.0]
+    """
+
+    def __init__(self, k: int, smoothing: float = 0.0) -> None:
+        super().__init__()
+        if smoothing < 0:
+            raise InvalidInput(f"smoothing b must be 0 or more, got {smoothing}")
+        self.k, self.smoothing = k, smoothing
+
+    def forward(self, S: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """Return ŷ elementwise."""
+        if self.smoothing == 0:
+            return self._exact(S)[0]
+        i = torch.arange(1, self.k + 1, dtype=S.dtype, device=S.device)
+        z = S[..., None] + 0.5 - i
+        # H1, Eq. (2)
+        neurons = (z + (z * z + self.smoothing).sqrt()) / 2
+        return 1 + ((-1) ** i * (8 * i - 4) * neurons).sum(-1)
+
+    def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
+        """Return f(S) and f′(S); without smoothing both come from the segment S lies on."""
+        return self._exact(S) if self.smoothing == 0 else super().value_and_slope(S)
+
+    def _exact(self, S: Tensor) -> tuple[Tensor, Tensor]:
+        # Segment i covers [i − ½, i + ½): the first i neurons are on, and their slopes add up to (−1)^i·4i.
+        i = (S.detach() + 0.5).floor_().clamp_(0, self.k)
+        sign = 1 - 2 * i.remainder(2)
+        slope = sign * i * 4
+        return torch.addcmul(sign, slope, S - i), slope
+
+
+class Cosine(Readout):
+    """The bounded readout ŷ = cos(πS): also exactly (−1)^S at integers, and |ŷ| ≤ 1 between them.
+
+    >>> Cosine()(torch.tensor([0.0, 1.0, 2.0])).tolist()
+    [1.0, -1.0, 1.0]
+    """
+
+    def forward(self, S: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """Return ŷ elementwise."""
+        return (math.pi * S).cos()
+
+
+class Triangle(Readout):
+    """The bounded ReLU readout: a wave of slope ±2 with kinks at the integers, k neurons and a bias.
+
+    >>> Triangle(3)(torch.tensor([0.0, 0.5, 1.0, 3.0])).tolist()
+    [1.0, 0.0, -1.0, -1.0]
+    """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+
+    def forward(self, S: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """Return ŷ elementwise."""
+        i = torch.arange(1, self.k, dtype=S.dtype, device=S.device)
+        kinks = ((-1) ** (i + 1) * 4 * (S[..., None] - i).relu()).sum(-1)
+        return 1 - 2 * S.relu() + kinks

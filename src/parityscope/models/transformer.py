@@ -1,0 +1,134 @@
+"""H1's transformer: m attention heads that see positions only, averaged, then a frozen readout."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from parityscope.errors import InvalidInput
+from parityscope.models.additive import AdditiveScore
+from parityscope.models.positions import circle
+from parityscope.models.readouts import Readout, ZigZag
+
+
+class ParityTransformer(nn.Module):
+    """m heads on n tokens: γ = softmax(s/τ), S = (k/m) Σ_h Σ_j γ_j^{(h)} x_j, ŷ = readout(S).
+
+    By default exactly H1: circle positions, as many heads as hidden bits, the zig-zag readout, and only the
+    position entries (a13, a14) of each head trainable. All parameters may carry a leading run axis, and every
+    output then carries it too.
+
+    >>> model = ParityTransformer(n=20, k=3, temperature=0.05)
+    >>> x = torch.zeros(5, 20)
+    >>> tuple(model(x).shape), tuple(model.attention().shape)
+    ((5,), (3, 20))
+    """
+
+    def __init__(
+        self,
+        n: int,
+        k: int,
+        heads: int | None = None,
+        temperature: float | None = None,
+        *,
+        positions: Float[Tensor, "*runs n r"] | None = None,
+        readout: Readout | None = None,
+        smoothing: float = 0.0,
+        directions: Float[Tensor, "*runs heads r"] | None = None,
+        full_matrix: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not 1 <= k <= n:
+            raise InvalidInput(f"k must lie between 1 and n = {n}, got {k}")
+        heads = k if heads is None else heads
+        temperature = 1 / n if temperature is None else temperature
+        if heads < 1:
+            raise InvalidInput(f"heads must be at least 1, got {heads}")
+        if not temperature > 0:
+            raise InvalidInput(f"temperature must be positive, got {temperature}")
+        self.n, self.k, self.temperature = n, k, temperature
+        self.readout = ZigZag(k, smoothing) if readout is None else readout
+        self.positions: Tensor
+        self.register_buffer("positions", circle(n) if positions is None else positions)
+        if directions is None:
+            directions = _unit_directions(heads, self.positions.shape[-1], generator)
+        self.full_matrix = full_matrix
+        if full_matrix:
+            if directions.shape[-1] != 2:
+                raise InvalidInput(
+                    f"the full matrix A is 4 × 4: needs 2 numbers per position, got {directions.shape[-1]}"
+                )
+            matrix = torch.zeros(*directions.shape[:-1], 4, 4, dtype=directions.dtype)
+            matrix[..., 0, 2:] = directions
+            self.matrix = nn.Parameter(matrix)
+        else:
+            self._directions = nn.Parameter(directions.clone())
+
+    @property
+    def directions(self) -> Float[Tensor, "*runs heads r"]:
+        """The position entries of each head; on the circle these are (a13, a14)."""
+        return self.matrix[..., 0, 2:] if self.full_matrix else self._directions
+
+    @property
+    def heads(self) -> int:
+        """The number m of attention heads."""
+        return int(self.directions.shape[-2])
+
+    def scores(self, x: Tensor | None = None) -> Tensor:
+        """Return s_j = w_0ᵀ A w_j: (*runs, heads, n), or (*runs, batch, heads, n) when A sees the bits x."""
+        by_position = self.directions @ self.positions.transpose(-1, -2)  # (*runs, heads, n)
+        if not self.full_matrix:
+            return by_position
+        if x is None:
+            raise InvalidInput("with the full matrix A attention depends on the input: call attention(x)")
+        # H1, Eq. (3): w_0 = [1,0,0,0] picks row 1 of A, and w_j = [x_j, 1 − x_j, sin, cos].
+        bits = x.to(by_position.dtype).unsqueeze(-2)  # (…, batch, 1, n)
+        a11, a12 = self.matrix[..., None, :, 0, 0, None], self.matrix[..., None, :, 0, 1, None]
+        return by_position.unsqueeze(-3) + a11 * bits + a12 * (1 - bits)
+
+    def attention(self, x: Tensor | None = None, *, hard: bool = False) -> Tensor:
+        """Return γ of every head, shaped like `scores`; `hard` puts all weight on the first largest score."""
+        scores = self.scores(x)
+        if hard:
+            return torch.zeros_like(scores).scatter_(-1, scores.argmax(-1, keepdim=True), 1.0)
+        return torch.softmax(scores / self.temperature, dim=-1)
+
+    def score_weights(self, *, hard: bool = False) -> Float[Tensor, "*runs n"]:
+        """Return c = (k/m) Σ_h γ^{(h)}, the weight of every bit in S; the weights add up to k."""
+        return self.k * self.attention(hard=hard).mean(-2)
+
+    def forward(self, x: Tensor, *, hard: bool = False) -> Tensor:
+        """Return ŷ for bits of shape (batch, n) or (*runs, batch, n): one row of predictions per run."""
+        return self.readout(self.score(x, hard=hard))
+
+    def score(self, x: Tensor, *, hard: bool = False) -> Float[Tensor, "*runs batch"]:
+        """Return S = k·v*_1 for every input."""
+        bits = x.to(self.positions.dtype)
+        if self.full_matrix:
+            weights = self.k * self.attention(x, hard=hard).mean(-2)  # (*runs, batch, n)
+            return (weights * bits).sum(-1)
+        return (bits @ self.score_weights(hard=hard).unsqueeze(-1)).squeeze(-1)
+
+    def additive_score(self) -> AdditiveScore | None:
+        """Name the additive score; there is none when attention depends on the bits."""
+        if self.full_matrix:
+            return None
+        weights = self.score_weights()
+        return AdditiveScore(weights, weights.new_zeros(()), self.readout)
+
+    def trained_parameters(self) -> int:
+        """Return how many numbers one run trains."""
+        runs = self.positions.new_empty(self.directions.shape[:-2]).numel()
+        return sum(p.numel() for p in self.parameters() if p.requires_grad) // runs
+
+    def paper_parameters(self) -> int:
+        """Return the count of H1, Prop. 3: a 4 × 4 matrix per head, 2 per neuron and 2 more (18k + 2 for m = k)."""
+        return 16 * self.heads + 2 * self.k + 2
+
+
+def _unit_directions(heads: int, r: int, generator: torch.Generator | None) -> Float[Tensor, "heads r"]:
+    """Return uniform random unit vectors; on the circle, H1's start a13 = cos ω, a14 = sin ω."""
+    directions = torch.randn(heads, r, generator=generator, dtype=torch.float64)
+    return directions / directions.norm(dim=-1, keepdim=True)

@@ -1,0 +1,75 @@
+"""Population risk of the bounded readout ŷ = cos(πS) in closed form: O(n) for any n.
+
+For independent bits E[y e^{iπS}] is a product over positions. With uniform bits, Σ_j c_j = Λ and k hidden bits
+
+    C = E[y cos πS] = Π_{j∈B} sin(πc_j/2) · Π_{j∉B} cos(πc_j/2) · cos(π(Λ−k)/2)
+    hinge risk = 1 − C,   squared-hinge risk = 3/2 − 2C + ½ cos(πΛ) Π_j cos(πc_j),   accuracy ≥ C
+
+because |ŷ| ≤ 1 keeps both hinges from clipping, and a wrong sign costs a hinge loss of at least 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.models.additive import AdditiveScore
+from parityscope.models.readouts import Cosine
+from parityscope.risk.law import Law
+from parityscope.risk.losses import Loss
+
+LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge")
+
+
+def applies(score: AdditiveScore | None, loss: Loss) -> bool:
+    """Say whether the closed form covers this readout and loss."""
+    return score is not None and isinstance(score.readout, Cosine) and loss.name in LOSSES
+
+
+def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor, "*runs"]:
+    """Return E[loss(yŷ)] for the cosine readout."""
+    correlation = (1 - 2 * law.noise) * exact_correlation(score, law)
+    if loss.name == "squared-hinge":
+        # E(1 − yŷ)² = 1 − 2E[yŷ] + E[ŷ²] and cos²(πS) = (1 + cos 2πS)/2
+        return 1.5 - 2 * correlation + 0.5 * _mean_cosine(score, law, frequency=2, signed=False)
+    return 1 - correlation
+
+
+def exact_correlation(score: AdditiveScore, law: Law) -> Float[Tensor, "*runs"]:
+    """Return C = E[yŷ] for noiseless labels and ŷ = cos(πS).
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> weights = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
+    >>> score = AdditiveScore(weights, torch.zeros(()), Cosine())
+    >>> round(float(exact_correlation(score, law_of(Parity(3, (0, 2))))), 12)
+    1.0
+    """
+    return _mean_cosine(score, law, frequency=1, signed=True)
+
+
+def _mean_cosine(score: AdditiveScore, law: Law, *, frequency: int, signed: bool) -> Tensor:
+    """Return E[s·cos(frequency·πS)], s the label when `signed` and 1 otherwise."""
+    angle = frequency * math.pi * score.weights
+    mask = law.mask & signed
+    if law.bias == 0.5:
+        # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
+        size = torch.where(mask, (angle / 2).sin(), (angle / 2).cos()).prod(-1)
+        phase = angle.sum(-1) / 2 - math.pi / 2 * mask.sum(-1)
+        return size * (phase + frequency * math.pi * score.offset).cos()
+    sign = 1 - 2 * mask.to(angle.dtype)
+    factors = (1 - law.bias) + law.bias * sign * torch.polar(torch.ones_like(angle), angle)
+    shift = frequency * math.pi * score.offset
+    return (factors.prod(-1) * torch.polar(torch.ones_like(shift), shift)).real
+
+
+def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
+    """Say for each run whether Σ_j |c_j − 1_B(j)| + |offset| < ½, so that every single input is classified right.
+
+    Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label.
+    """
+    distance = (score.weights - law.mask.to(score.weights.dtype)).abs().sum(-1)
+    return distance + score.offset.abs() < 0.5

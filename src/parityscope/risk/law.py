@@ -1,0 +1,44 @@
+"""What the engines need to know of the problems: hidden masks, bit bias and label noise, one run axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.problems import Parity
+
+Problems = Parity | Sequence[Parity]
+
+
+class Law(NamedTuple):
+    """The law of (x, y): y is the parity of the masked bits, P(x_j = 1) = bias, labels flip with P = noise."""
+
+    mask: Bool[Tensor, "*runs n"]
+    bias: float
+    noise: float
+
+    @property
+    def n(self) -> int:
+        """The number of bits."""
+        return int(self.mask.shape[-1])
+
+
+def law_of(problem: Problems) -> Law:
+    """Return the law of one problem, or of one problem per run (same n, bias and noise).
+
+    >>> tuple(law_of([Parity(5, (0,)), Parity(5, (3,))]).mask.shape)
+    (2, 5)
+    """
+    if isinstance(problem, Parity):
+        return Law(problem.mask(), problem.bias, problem.noise)
+    if not problem:
+        raise InvalidInput("the list of problems is empty: give one problem per run")
+    first = problem[0]
+    if any((p.n, p.bias, p.noise) != (first.n, first.bias, first.noise) for p in problem):
+        raise InvalidInput("the problems of one batch must share n, bias and noise")
+    return Law(torch.stack([p.mask() for p in problem]), first.bias, first.noise)

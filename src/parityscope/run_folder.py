@@ -1,0 +1,55 @@
+"""The folder that `learn --out` writes: run.json, the weights, and figures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from parityscope.errors import InvalidInput
+from parityscope.learning import Learned
+from parityscope.training.checkpoint import write_atomically
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One training on disk."""
+
+    path: Path
+
+    @classmethod
+    def prepare(cls, path: Path | None, resume: bool) -> RunFolder | None:
+        """Create the folder, refusing to overwrite a run that is already there."""
+        if path is None:
+            if resume:
+                raise InvalidInput("--resume needs --out: the folder of the run to go on with")
+            return None
+        folder = cls(path)
+        if not resume and (folder.checkpoint.exists() or folder.summary.exists()):
+            raise InvalidInput(f"{path} already holds a run: add --resume to go on with it, or choose another --out")
+        if path.exists() and not path.is_dir():
+            raise InvalidInput(f"--out {path} is a file, not a folder")
+        path.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def checkpoint(self) -> Path:
+        """Weights and training state."""
+        return self.path / "weights.safetensors"
+
+    @property
+    def summary(self) -> Path:
+        """The JSON object that `learn --json` prints."""
+        return self.path / "run.json"
+
+    def write(self, run: Learned) -> None:
+        """Write the summary and the figures."""
+        from parityscope.figures import attention_figure, png, risk_figure
+
+        write_atomically(self.path / "attention.png", png(attention_figure(run)))
+        write_atomically(self.path / "risk.png", png(risk_figure(run)))
+        write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
+
+    def contents(self) -> list[str]:
+        """Return the names of the files in the folder."""
+        return sorted(file.name for file in self.path.iterdir() if not file.name.startswith("."))

@@ -1,0 +1,110 @@
+"""What people see in a terminal: progress with risk, a heat map of attention, a table of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Bool, Float
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+from parityscope import learning
+
+# Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
+_COLOURS = [
+    "#440154",
+    "#482878",
+    "#3e4a89",
+    "#31688e",
+    "#26828e",
+    "#1f9e89",
+    "#35b779",
+    "#6ece58",
+    "#b5de2b",
+    "#fde725",
+]
+_SHADES = "··░░▒▒▓▓██"
+_MARK = "▼"
+
+
+@contextmanager
+def training_progress(console: Console) -> Iterator[Callable[[learning.Progress], None]]:
+    """Show a bar with the median risk and how many runs are done."""
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(
+            "steps · risk {task.fields[risk]:.4f} · accuracy ≥ {task.fields[accuracy]:.3f} · {task.fields[done]}"
+        ),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, risk=float("nan"), accuracy=0.0, done="")
+
+        def update(progress: learning.Progress) -> None:
+            risk = float(progress.risk.median())
+            done = f"{progress.finished} of {len(progress.risk)} runs stopped"
+            # A wrong sign costs a hinge loss of at least 1, squared or not: accuracy ≥ 1 − risk.
+            accuracy = max(0.0, 1 - risk)
+            bar.update(task, total=progress.steps, completed=progress.step, risk=risk, accuracy=accuracy, done=done)
+
+        yield update
+
+
+def attention_heat_map(attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int) -> RenderableType:
+    """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width."""
+    label = 9
+    cells = max(1, min(attention.shape[-1], width - label - 2))
+    # Each cell shows the largest attention among its positions, so that a single sharp bit stays visible.
+    cell_of = torch.arange(attention.shape[-1]) * cells // attention.shape[-1]
+    heat = torch.zeros(attention.shape[0], cells, dtype=attention.dtype)
+    heat.scatter_reduce_(1, cell_of.expand(attention.shape), attention, "amax")
+    marked = torch.zeros(cells, dtype=torch.bool)
+    marked[cell_of[hidden]] = True
+    lines = [Text("hidden".ljust(label) + "".join(_MARK if m else " " for m in marked), style="bold")]
+    for head, row in enumerate(heat):
+        line = Text(f"head {head}".ljust(label))
+        for value in row.tolist():
+            level = min(9, int(value * 10))
+            line.append(_SHADES[level], Style(color=_COLOURS[level], bgcolor=_COLOURS[level] if level > 1 else None))
+        line.append(f" {float(row.max()):.2f}", "dim")
+        lines.append(line)
+    return Group(*lines)
+
+
+def runs_table(run: learning.Learned, limit: int = 40) -> Table:
+    """Return the table of runs: what was hidden, what was found, how well."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    accuracy = {"exact": "accuracy", "lower bound": "accuracy ≥", "estimate": "accuracy ≈"}[run.accuracy_kind]
+    for title in ("seed", "hidden", "found", "risk", accuracy, "steps", ""):
+        table.add_column(title, justify="left" if title in ("hidden", "found", "") else "right")
+    for row in run.to_json()["runs"][:limit]:
+        learned = row["recovered"] and row["accuracy"] > learning.LEARNED_ACCURACY
+        verdict = Text("learned", "green") if learned else Text("diverged" if row["diverged"] else "not learned", "red")
+        positions = (",".join(map(str, row[key])) for key in ("support", "found"))
+        numbers = (f"{row['risk']:.4f}", f"{row['accuracy']:.4f}", str(row["steps"]))
+        table.add_row(str(row["seed"]), *positions, *numbers, verdict)
+    if len(run.seeds) > limit:
+        table.caption = f"{len(run.seeds) - limit} more runs in run.json"
+    return table
+
+
+def show_run(console: Console, run: learning.Learned) -> None:
+    """Print what one training found."""
+    console.print(attention_heat_map(run.attention[0], run.problems[0].mask(), min(console.width, 120)))
+    console.print()
+    console.print(runs_table(run))
+    console.print()
+    settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
+    source = "the population" if run.samples is None else f"{run.samples} examples per run"
+    console.print(
+        f"{run.success} learned from {source} · {settings} · {run.engine} · {run.seconds:.1f} s",
+        highlight=False,
+    )

@@ -1,0 +1,1 @@
+"""Training: recipes, descent on many runs at once, checkpoints."""

@@ -1,0 +1,167 @@
+"""Recipes by name: every hyperparameter of a training, visible and overridable."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from parityscope.errors import InvalidInput
+from parityscope.models import positions
+from parityscope.theory import theorem_5_learning_rate
+
+PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
+
+
+class Recipe(BaseModel):
+    """How a transformer is built, started and trained. Values may depend on n and k until `resolved`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    summary: str = Field(description="one line for `learn --help`")
+    positions: PositionCode = Field(description="the frozen position code")
+    numbers_per_head: int | None = Field(
+        None,
+        ge=1,
+        description="trainable numbers r per head; none: what the code has, 8⌈log₂ n⌉ for random signs",
+    )
+    heads: int | None = Field(None, ge=1, description="attention heads m; none: as many as hidden bits")
+    readout: Literal["zig-zag", "cosine", "triangle"] = Field(description="the frozen classification head")
+    smoothing: float = Field(0.0, ge=0, description="b of the zig-zag's smoothed ReLU; 0 is ReLU")
+    temperature: float | Literal["1/n", "n/4"] = Field(description="τ of the softmax")
+    start_radius: float = Field(ge=0, description="length of each head's random start direction")
+    loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"] = Field(
+        description="what descends; log-correlation is −log E[yŷ], the hinge with a normalised step"
+    )
+    optimiser: Literal["gradient-descent", "adam"]
+    learning_rate: float | Literal["theorem-5"] = Field(description="step size; theorem-5: H1's 1/Lemma 7")
+    steps: int = Field(ge=0, description="steps at most")
+    stop_risk: float | None = Field(None, description="a run stops once its risk is below this")
+
+    def resolved(self, n: int, k: int) -> Recipe:
+        """Return the recipe with every value that depends on n and k made a number.
+
+        >>> RECIPES["as-coded"].resolved(16, 3).temperature
+        4.0
+        """
+        temperature = {"1/n": 1 / n, "n/4": n / 4}.get(str(self.temperature), self.temperature)
+        rate = self.learning_rate
+        if rate == "theorem-5":
+            rate = theorem_5_learning_rate(k, float(temperature), self.smoothing)
+        return self.model_copy(
+            update={
+                "temperature": float(temperature),
+                "learning_rate": float(rate),
+                "heads": self.heads or k,
+                "numbers_per_head": self._numbers_per_head(n),
+            }
+        )
+
+    def _numbers_per_head(self, n: int) -> int:
+        fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": n}.get(self.positions)
+        if fixed is not None:
+            if self.numbers_per_head not in (None, fixed):
+                raise InvalidInput(
+                    f"{self.positions} positions have {fixed} numbers per head, got {self.numbers_per_head}"
+                )
+            return fixed
+        default = 8 if self.positions == "harmonics" else positions.default_numbers_per_head(n)
+        numbers = self.numbers_per_head or default
+        if self.positions == "harmonics" and numbers % 2:
+            raise InvalidInput(f"harmonics come in pairs: numbers_per_head must be even, got {numbers}")
+        return numbers
+
+    def overridden(self, **changes: Any) -> Recipe:
+        """Return the recipe with some fields changed, validated; an unknown field is an error.
+
+        >>> RECIPES["as-coded"].overridden(learning_rate=0.2).learning_rate
+        0.2
+        """
+        try:
+            return Recipe.model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"][:1]))
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(name for name in Recipe.model_fields if name not in ("name", "summary"))
+                raise InvalidInput(f"a recipe has no field {field!r}: choose from {known}") from None
+            raise InvalidInput(f"recipe field {field} = {first['input']!r}: {first['msg'].lower()}") from None
+
+
+_ALL = (
+    Recipe(
+        name="bounded",
+        summary="the project's own: random-sign positions, near-uniform start, bounded readout cos(πS)",
+        positions="random-signs",
+        readout="cosine",
+        temperature=1.0,
+        start_radius=0.1,
+        loss="log-correlation",
+        optimiser="adam",
+        learning_rate=0.05,
+        steps=3000,
+        stop_risk=0.004,
+    ),
+    Recipe(
+        name="repaired",
+        summary="H1's model with 2 numbers per head on the circle; only the readout is bounded",
+        positions="circle",
+        readout="cosine",
+        temperature=1.0,
+        start_radius=1.0,
+        loss="log-correlation",
+        optimiser="adam",
+        learning_rate=1.0,
+        steps=3000,
+        stop_risk=0.004,
+    ),
+    Recipe(
+        # H1, Theorem 5. The text leaves b, c₁ (of τ = c₁/n) and the number of steps open: 0.01, 1 and 1000 here;
+        # AS_WRITTEN_GRID below is the documented grid around them.
+        name="as-written",
+        summary="H1's text: sharp start, zig-zag readout, squared hinge, gradient descent with Theorem 5's rate",
+        positions="circle",
+        readout="zig-zag",
+        smoothing=0.01,
+        temperature="1/n",
+        start_radius=1.0,
+        loss="squared-hinge",
+        optimiser="gradient-descent",
+        learning_rate="theorem-5",
+        steps=1000,
+    ),
+    Recipe(
+        # Differs from H1's code: trains on the exact population instead of ⌊0.8·2^n⌋ draws with replacement, three
+        # quarters of them for training (`--samples` restores a draw), and so has no minibatches beyond n = 17.
+        name="as-coded",
+        summary="H1's published code: almost uniform start (scores divided by n/4), (mean hinge)², Adam",
+        positions="circle-as-coded",
+        readout="zig-zag",
+        temperature="n/4",
+        start_radius=1.0,
+        loss="squared-mean-hinge",
+        optimiser="adam",
+        learning_rate=0.1,
+        steps=2000,
+    ),
+)
+RECIPES = {recipe.name: recipe for recipe in _ALL}
+DEFAULT_RECIPE = "bounded"
+
+AS_WRITTEN_GRID: tuple[dict[str, float], ...] = tuple(
+    {"temperature": temperature, "learning_rate": rate}
+    for temperature in (1.0, 0.3, 1 / 12)
+    for rate in (1.0, 0.1, 0.01)
+)
+
+
+def named_recipe(name: str) -> Recipe:
+    """Return the recipe called `name`.
+
+    >>> named_recipe("as-written").optimiser
+    'gradient-descent'
+    """
+    if name not in RECIPES:
+        raise InvalidInput(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}")
+    return RECIPES[name]
