@@ -12,6 +12,7 @@ try:
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.rcsetup import cycler
     from matplotlib.ticker import MaxNLocator
 except ImportError:
     raise InvalidInput("figures need matplotlib: pip install 'parityscope[plots]'") from None
@@ -24,7 +25,7 @@ _STYLE: Any = {
     "axes.titlesize": 12,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.rcsetup.cycler(color=PALETTE),
+    "axes.prop_cycle": cycler(color=PALETTE),
     "figure.constrained_layout.use": True,
     "svg.fonttype": "none",
     "svg.hashsalt": "parityscope",

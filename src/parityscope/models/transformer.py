@@ -32,7 +32,7 @@ class ParityTransformer(nn.Module):
         heads: int | None = None,
         temperature: float | None = None,
         *,
-        positions: Float[Tensor, "*runs n r"] | None = None,
+        positions: Float[Tensor, "*#runs n r"] | None = None,
         readout: Readout | None = None,
         smoothing: float = 0.0,
         directions: Float[Tensor, "*runs heads r"] | None = None,

@@ -58,7 +58,7 @@ def _mean_cosine(score: AdditiveScore, law: Law, *, frequency: int, signed: bool
     if law.bias == 0.5:
         # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
         size = torch.where(mask, (angle / 2).sin(), (angle / 2).cos()).prod(-1)
-        phase = angle.sum(-1) / 2 - math.pi / 2 * mask.sum(-1)
+        phase = angle.sum(-1) / 2 - math.pi / 2 * mask.sum(-1).to(angle.dtype)
         return size * (phase + frequency * math.pi * score.offset).cos()
     sign = 1 - 2 * mask.to(angle.dtype)
     factors = (1 - law.bias) + law.bias * sign * torch.polar(torch.ones_like(angle), angle)

@@ -33,7 +33,7 @@ def population_risk(model: nn.Module, problem: Problems, *, loss: str = "squared
     >>> from parityscope.models import parity_ffnn
     >>> from parityscope.problems import Parity
     >>> risk = population_risk(parity_ffnn(8, (1, 4)), Parity(8, (1, 4)))
-    >>> float(risk.value), risk.engine
+    >>> risk.value.item(), risk.engine
     (0.0, 'enumerate')
     """
     law, chosen = law_of(problem), named_loss(loss)

@@ -28,7 +28,7 @@ def estimated_risk(
 
     >>> from parityscope.models import parity_ffnn
     >>> risk = estimated_risk(parity_ffnn(8, (1, 4)), Parity(8, (1, 4)), 100, torch.Generator().manual_seed(0))
-    >>> float(risk.value), float(risk.error_bound), risk.engine
+    >>> risk.value.item(), risk.error_bound.item(), risk.engine
     (0.0, 0.0, 'sampled')
     """
     if not 0 < confidence < 1:

@@ -1,0 +1,26 @@
+import torch
+
+from parityscope.models import positions
+
+
+def test_circle_is_the_papers_with_position_one_first():
+    n = 7
+    angle = 2 * torch.pi * torch.arange(1, n + 1, dtype=torch.float64) / n
+    assert torch.allclose(positions.circle(n), torch.stack([angle.sin(), angle.cos()], -1), atol=1e-15)
+
+
+def test_the_coded_circle_is_the_papers_turned_by_one_position_and_swapped():
+    n = 12
+    turned = positions.circle(n).roll(1, dims=0).flip(-1)
+    assert torch.allclose(positions.circle_as_coded(n), turned, atol=1e-14)
+
+
+def test_harmonics_are_orthogonal_over_the_circle():
+    code = positions.harmonics(16, 4)
+    assert torch.allclose(code.T @ code, 8 * torch.eye(8, dtype=torch.float64), atol=1e-12)
+
+
+def test_random_signs_are_unit_vectors_and_come_from_the_generator():
+    a, b = (positions.random_signs(50, 24, torch.Generator().manual_seed(s)) for s in (0, 1))
+    assert torch.allclose(a.norm(dim=-1), torch.ones(50, dtype=torch.float64))
+    assert not torch.equal(a, b)

@@ -1,0 +1,102 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, population_accuracy, population_risk
+from parityscope.models import AdditiveScore
+from parityscope.risk import law_of
+from parityscope.risk.closed_form import certified_perfect, exact_correlation
+
+
+class Weights(nn.Module):
+    def __init__(self, weights, offset=0.0):
+        super().__init__()
+        self.weights = nn.Parameter(weights)
+        self.offset = torch.tensor(offset, dtype=torch.float64)
+
+    def additive_score(self):
+        return AdditiveScore(self.weights, self.offset, Cosine())
+
+
+@given(
+    n=st.integers(1, 12),
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(["hinge", "squared-hinge", "squared-mean-hinge"]),
+    bias=st.sampled_from([0.5, 0.2]),
+    noise=st.sampled_from([0.0, 0.25]),
+    offset=st.sampled_from([0.0, 0.3]),
+)
+def test_closed_form_is_enumeration(n, seed, loss, bias, noise, offset):
+    generator = torch.Generator().manual_seed(seed)
+    k = 1 + seed % n
+    problem = Parity.random(n, k, generator, bias=bias, noise=noise)
+    # Any real weights, not only attention's: signs, sums other than k, values beyond 2.
+    model = Weights(3 * torch.randn(n, generator=generator, dtype=torch.float64), offset)
+    closed = population_risk(model, problem, loss=loss, engine="closed-form").value
+    listed = population_risk(model, problem, loss=loss, engine="enumerate").value
+    assert closed.item() == pytest.approx(listed.item(), abs=1e-13)
+    gradient, expected = (torch.autograd.grad(value, model.weights)[0] for value in (closed, listed))
+    assert torch.allclose(gradient, expected, atol=1e-11)
+
+
+@given(st.integers(2, 10), st.integers(0, 1000))
+def test_the_three_formulas_of_the_page(n, seed):
+    """C, the hinge risk and the squared-hinge risk as stated for attention weights, Σc = k."""
+    generator = torch.Generator().manual_seed(seed)
+    k = 1 + seed % n
+    problem = Parity.random(n, k, generator)
+    c = k * torch.softmax(torch.randn(n, generator=generator, dtype=torch.float64), 0)
+    mask = problem.mask()
+    C = (math.pi / 2 * c[mask]).sin().prod() * (math.pi / 2 * c[~mask]).cos().prod()
+    model = Weights(c)
+    assert exact_correlation(model.additive_score(), law_of(problem)).item() == pytest.approx(C.item(), abs=1e-14)
+    hinge = population_risk(model, problem, loss="hinge", engine="enumerate").value.item()
+    squared = population_risk(model, problem, loss="squared-hinge", engine="enumerate").value.item()
+    assert hinge == pytest.approx(1 - C.item(), abs=1e-13)
+    extra = 0.5 * (-1) ** k * (math.pi * c).cos().prod().item()
+    assert squared == pytest.approx(1.5 - 2 * C.item() + extra, abs=1e-13)
+    # accuracy ≥ C, because a wrong sign costs a hinge loss of at least 1
+    assert population_accuracy(model_forward(model), problem).value.item() >= C.item() - 1e-12
+
+
+def model_forward(model):
+    model.forward = lambda x: Cosine()(x.double() @ model.weights)
+    return model
+
+
+def test_the_certificate_means_every_input_is_right():
+    problem = Parity(10, (2, 5, 7))
+    generator = torch.Generator().manual_seed(0)
+    kept = 0
+    for _ in range(200):
+        noise = torch.randn(10, generator=generator, dtype=torch.float64)
+        c = (
+            problem.mask().double()
+            + 0.8 * torch.rand((), generator=generator, dtype=torch.float64) * noise / noise.abs().sum()
+        )
+        model = Weights(c)
+        if certified_perfect(model.additive_score(), law_of(problem)):
+            kept += 1
+            assert population_accuracy(model_forward(model), problem).value.item() == 1.0
+    assert 20 < kept < 200
+
+
+def test_it_reaches_a_thousand_bits():
+    model = ParityTransformer(1000, 10, readout=Cosine(), temperature=1e6)
+    risk = population_risk(model, Parity(1000, tuple(range(10))), loss="hinge")
+    assert risk.engine == "closed-form"
+    c = 10 / 1000
+    expected = 10 * math.log(math.sin(math.pi * c / 2)) + 990 * math.log(math.cos(math.pi * c / 2))
+    C = exact_correlation(model.additive_score(), law_of(Parity(1000, tuple(range(10))))).item()
+    assert math.log(C) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("readout", [None, Cosine()])
+def test_it_says_what_it_covers(readout):
+    model = ParityTransformer(8, 2, readout=readout)
+    with pytest.raises(InvalidInput, match="the closed form covers the cosine readout with hinge"):
+        population_risk(model, Parity(8, (0, 1)), loss="logistic", engine="closed-form")

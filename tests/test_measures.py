@@ -1,0 +1,66 @@
+import pytest
+import torch
+
+from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, draw_problems, population_accuracy
+from parityscope.measures import found_support, measured_accuracy, wilson_share
+from parityscope.models.positions import orthogonal
+
+
+def one_hot_model(n, supports, strength, readout=None):
+    directions = torch.zeros(len(supports), len(supports[0]), n, dtype=torch.float64)
+    for run, support in enumerate(supports):
+        for head, position in enumerate(support):
+            directions[run, head, position] = strength
+    return ParityTransformer(
+        n,
+        len(supports[0]),
+        temperature=1.0,
+        positions=orthogonal(n),
+        directions=directions,
+        readout=readout or Cosine(),
+    )
+
+
+def test_a_certificate_makes_accuracy_exact_at_any_n():
+    problem = Parity(200, (3, 77, 150))
+    accuracy = measured_accuracy(one_hot_model(200, [problem.support], 12.0), [problem])
+    assert accuracy.kind == "exact"
+    assert accuracy.value.tolist() == [1.0]
+
+
+def test_without_a_certificate_small_n_is_enumerated_and_large_n_bounded():
+    problems = draw_problems(12, 3, range(2))
+    model = one_hot_model(12, [p.support for p in problems], 2.0)
+    accuracy = measured_accuracy(model, problems)
+    assert accuracy.kind == "exact"
+    assert torch.allclose(accuracy.value, population_accuracy(model, problems).value)
+    large = Parity(60, (1, 30))
+    bound = measured_accuracy(one_hot_model(60, [large.support], 4.5), [large])
+    assert bound.kind == "lower bound"
+    x, y = large.sample(50_000, torch.Generator().manual_seed(0))
+    sampled = ((one_hot_model(60, [large.support], 4.5)(x)[0] > 0) == (y > 0)).double().mean().item()
+    assert bound.value.item() <= sampled + 5 * 0.5 / 50_000**0.5
+
+
+def test_other_readouts_at_large_n_are_estimated():
+    problem = Parity(40, (1, 30))
+    model = one_hot_model(40, [problem.support], 20.0, ParityTransformer(40, 2).readout)
+    accuracy = measured_accuracy(model, [problem])
+    assert accuracy.kind == "estimate"
+    assert accuracy.value.item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_found_support_is_sorted_and_per_run():
+    weights = torch.tensor([[0.0, 0.9, 0.1, 1.0], [1.0, 0.0, 0.2, 0.1]])
+    assert found_support(weights, 2).tolist() == [[1, 3], [0, 2]]
+
+
+@pytest.mark.parametrize(("successes", "low", "high"), [(0, 0.0, 0.107), (16, 0.336, 0.664), (32, 0.893, 1.0)])
+def test_wilson_interval_against_published_values(successes, low, high):
+    share = wilson_share(successes, 32)
+    assert (share.low, share.high) == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
+
+
+def test_impossible_shares_are_refused():
+    with pytest.raises(InvalidInput, match="got 3 of 2"):
+        wilson_share(3, 2)
