@@ -1,0 +1,43 @@
+"""Real processes killed with -9 while training: the resumed run ends with the same numbers."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+LEARN = [sys.executable, "-c", "from parityscope.cli import main; main()", "learn"]
+TASK = ["--recipe", "as-coded", "--n", "13", "--k", "3", "--runs", "4", "--steps", "2000", "--json"]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def test_a_killed_training_resumes_to_the_same_result(tmp_path):
+    straight = subprocess.run(
+        [*LEARN, *TASK, "--out", str(tmp_path / "straight")], capture_output=True, check=True, env=ONE_THREAD
+    )
+    expected = json.loads(straight.stdout)["runs"]
+    moment, kills = random.Random(0), 0
+    folder = tmp_path / "killed"
+    while True:
+        process = subprocess.Popen(
+            [*LEARN, *TASK, "--out", str(folder), "--resume"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=ONE_THREAD,
+        )
+        if kills < 3:
+            deadline = time.monotonic() + 60
+            while not (folder / "weights.safetensors").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(moment.uniform(2.0, 4.0))
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+        output, _ = process.communicate(timeout=120)
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL
+    assert kills > 0
+    assert json.loads(output)["runs"] == expected

@@ -1,0 +1,115 @@
+import pytest
+import torch
+
+from parityscope import RECIPES, InvalidInput, Parity, draw_problems, learn
+from parityscope.training.recipes import AS_WRITTEN_GRID
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_a_seed_gives_the_same_numbers_alone_or_in_a_batch(name):
+    problems = draw_problems(11, 3, range(5))
+    together = learn(problems, name, range(5), steps=60)
+    for seed in (0, 3):
+        alone = learn([problems[seed]], name, [seed], steps=60)
+        assert torch.allclose(alone.attention[0], together.attention[seed], atol=1e-9, rtol=0)
+        assert alone.risk[0].item() == pytest.approx(together.risk[seed].item(), abs=1e-9)
+        assert alone.steps[0] == together.steps[seed]
+
+
+@pytest.mark.parametrize(("n", "k"), [(12, 2), (12, 3), (16, 5), (20, 10), (40, 4), (100, 5)])
+def test_the_default_recipe_learns_every_seed(n, k):
+    run = learn(draw_problems(n, k, range(32)), seeds=range(32))
+    assert run.success.successes == 32
+    assert run.recipe.numbers_per_head <= 8 * (n - 1).bit_length()
+    assert run.accuracy_kind == "exact"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [12, 16, 20, 40, 100, 1000])
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 10])
+def test_the_default_recipe_learns_every_seed_everywhere(n, k):
+    if k > n / 2:
+        pytest.skip("the bar is k ≤ n/2")
+    run = learn(draw_problems(n, k, range(32)), seeds=range(32))
+    assert run.success.successes == 32
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 3), (5, 5), (7, 1)])
+def test_the_default_recipe_survives_the_smallest_problems(n, k):
+    run = learn(draw_problems(n, k, range(8)), seeds=range(8))
+    assert run.success.successes == 8
+
+
+@pytest.mark.parametrize("heads", [1, 2, 6])
+def test_the_number_of_heads_is_free(heads):
+    run = learn(draw_problems(40, 3, range(16)), seeds=range(16), heads=heads)
+    assert run.success.successes == 16
+
+
+@pytest.mark.parametrize(("n", "k"), [(12, 2), (12, 4), (16, 3), (20, 4)])
+def test_the_repaired_circle_learns_every_seed_with_two_numbers_per_head(n, k):
+    run = learn(draw_problems(n, k, range(32)), "repaired", range(32))
+    assert run.model.trained_parameters() == 2 * k
+    assert run.success.successes == 32
+
+
+def test_as_written_learns_no_seed():
+    run = learn(draw_problems(12, 3, range(32)), "as-written", range(32), steps=100)
+    assert run.success.successes == 0
+    # Theorem 5 promises a falling risk; at its own rate nothing moves in any number of steps one could take.
+    assert torch.allclose(run.risk, run.history_risk[0], rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", AS_WRITTEN_GRID)
+def test_as_written_learns_no_seed_anywhere_on_its_grid(changes):
+    assert learn(draw_problems(12, 3, range(32)), "as-written", range(32), **changes).success.successes == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "low", "high"), [(2, 14, 26), (3, 5, 18), (4, 0, 1)])
+def test_as_coded_learns_some_seeds_but_not_all(k, low, high):
+    assert low <= learn(draw_problems(12, k, range(32)), "as-coded", range(32)).success.successes <= high
+
+
+def test_as_coded_learns_some_seeds_of_the_easiest_size_and_not_all():
+    successes = learn(draw_problems(8, 2, range(16)), "as-coded", range(16), steps=1000).success.successes
+    assert 0 < successes < 16
+
+
+def test_the_json_object_has_the_promised_names():
+    run = learn(Parity(20, (7, 10, 17)), seeds=range(2)).to_json()
+    assert {"n", "k", "recipe", "engine", "parameters", "runs", "seconds"} <= set(run)
+    promised = {"seed", "support", "risk", "accuracy", "found", "recovered", "steps", "diverged"}
+    assert set(run["runs"][1]) == promised
+    assert run["parameters"] == 120
+    assert run["runs"][1]["found"] == [7, 10, 17]
+
+
+def test_attention_can_be_recorded_while_training():
+    seen = []
+    learn(
+        Parity(12, (1, 2)), on_record=lambda step, model: seen.append((step, model.attention()[0].argmax(-1))), steps=30
+    )
+    assert [step for step, _ in seen] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"seeds": []}, "there are no seeds"),
+        ({"recipe": "best"}, "unknown recipe 'best'"),
+        ({"engine": "best"}, "unknown engine 'best'"),
+        ({"colour": 1}, "a recipe has no field 'colour'"),
+    ],
+)
+def test_bad_input_is_named(arguments, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        learn(Parity(8, (0, 1)), **{"recipe": "as-coded", **arguments})
+
+
+def test_one_problem_per_seed():
+    with pytest.raises(InvalidInput, match="got 2 for 3 seeds"):
+        learn(draw_problems(8, 2, range(2)), seeds=range(3))
+    with pytest.raises(InvalidInput, match="must share n and k"):
+        learn([Parity(8, (0, 1)), Parity(8, (0,))], seeds=range(2))

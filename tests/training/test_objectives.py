@@ -1,0 +1,78 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parityscope import InvalidInput, Parity, ParityTransformer, population_risk
+from parityscope.models import AdditiveScore, Cosine
+from parityscope.risk import law_of
+from parityscope.risk.closed_form import exact_correlation
+from parityscope.training.objectives import log_correlation, population_objective
+
+
+def inside_the_domain(n, k, generator):
+    """Random weights with 0 < c < 2 on B, 0 ≤ c < 1 elsewhere (Σc need not be k for log C itself)."""
+    problem = Parity.random(n, k, generator)
+    c = torch.rand(n, generator=generator, dtype=torch.float64) * (1 + problem.mask().double()) * 0.98 + 1e-3
+    return problem, c
+
+
+@given(st.integers(2, 12), st.integers(0, 1000))
+def test_inside_the_domain_it_is_the_logarithm_of_the_correlation(n, seed):
+    problem, c = inside_the_domain(n, 1 + seed % n, torch.Generator().manual_seed(seed))
+    c = c * problem.k / c.sum()  # attention weights add up to k; the closed form then has no phase factor
+    law = law_of(problem)
+    if not (c < 1 + problem.mask().double()).all():
+        return
+    C = exact_correlation(AdditiveScore(c, torch.zeros(()), Cosine()), law)
+    assert log_correlation(c, law).item() == pytest.approx(math.log(C.item()), rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(2, 12), st.integers(0, 1000))
+def test_it_is_concave_on_the_domain_with_the_stated_signs(n, seed):
+    problem, c = inside_the_domain(n, 1 + seed % n, torch.Generator().manual_seed(seed))
+    law = law_of(problem)
+    c = c.requires_grad_()
+    (gradient,) = torch.autograd.grad(log_correlation(c, law), c, create_graph=True)
+    mask = problem.mask()
+    half = math.pi / 2 * c.detach()
+    expected = torch.where(mask, math.pi / 2 / half.tan(), -math.pi / 2 * half.tan())
+    assert torch.allclose(gradient, expected, rtol=1e-9, atol=1e-12)
+    (curvature,) = torch.autograd.grad(gradient.sum(), c)
+    assert (curvature < 0).all()  # the Hessian is diagonal
+
+
+def test_biased_bits_keep_the_maximum_at_the_support():
+    problem = Parity(8, (1, 4, 6), bias=0.3)
+    law, best = law_of(problem), problem.mask().double()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(200):
+        c = 3 * torch.softmax(2 * torch.randn(8, generator=generator, dtype=torch.float64), 0)
+        assert log_correlation(c, law) < log_correlation(best, law) + 1e-12
+
+
+def test_piled_heads_do_not_pull_together():
+    law = law_of(Parity(3, (0, 1)))
+    c = torch.tensor([1 / 3, 1 / 3, 4 / 3], dtype=torch.float64, requires_grad=True)  # C = −1/8
+    assert exact_correlation(AdditiveScore(c.detach(), torch.zeros(()), Cosine()), law).item() == pytest.approx(-1 / 8)
+    (gradient,) = torch.autograd.grad(log_correlation(c, law), c)
+    assert gradient[2] == 0
+    assert (gradient[:2] > 0).all()
+
+
+def test_gradient_is_the_normalised_gradient_of_the_hinge_risk():
+    start = torch.randn(1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = ParityTransformer(20, 3, temperature=1.0, readout=Cosine(), directions=start)
+    problem = Parity(20, (3, 9, 16))
+    value = population_objective(model, [problem], "log-correlation")()
+    (ours,) = torch.autograd.grad(value.objective.sum(), model.parameters())
+    risk = population_risk(model, [problem], loss="hinge").value
+    (theirs,) = torch.autograd.grad(risk.sum(), model.parameters())
+    assert torch.allclose(ours, theirs / (1 - risk.detach()), rtol=1e-9)
+
+
+def test_other_readouts_are_refused():
+    with pytest.raises(InvalidInput, match="log-correlation has a closed form for the cosine readout only"):
+        population_objective(ParityTransformer(6, 2), [Parity(6, (0, 1))], "log-correlation")

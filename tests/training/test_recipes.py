@@ -1,0 +1,49 @@
+import pytest
+
+from parityscope import RECIPES, InvalidInput
+from parityscope.theory import theorem_5_learning_rate
+from parityscope.training.recipes import named_recipe
+
+
+def test_as_written_takes_the_theorems_own_choices():
+    recipe = named_recipe("as-written").resolved(12, 3)
+    assert recipe.temperature == pytest.approx(1 / 12)
+    assert recipe.learning_rate == theorem_5_learning_rate(3, 1 / 12, recipe.smoothing)
+    assert (recipe.heads, recipe.numbers_per_head, recipe.loss) == (3, 2, "squared-hinge")
+
+
+def test_as_coded_is_the_published_code():
+    recipe = named_recipe("as-coded").resolved(16, 3)
+    settings = (recipe.temperature, recipe.optimiser, recipe.learning_rate, recipe.steps, recipe.smoothing)
+    assert settings == (4.0, "adam", 0.1, 2000, 0.0)
+    assert (recipe.loss, recipe.positions) == ("squared-mean-hinge", "circle-as-coded")
+
+
+def test_the_default_code_is_logarithmic():
+    assert [named_recipe("bounded").resolved(n, 2).numbers_per_head for n in (2, 20, 1000)] == [8, 40, 80]
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_every_recipe_resolves_to_numbers_and_survives_a_round_trip(name):
+    resolved = RECIPES[name].resolved(20, 3)
+    assert resolved.resolved(20, 3) == resolved
+    assert type(resolved).model_validate_json(resolved.model_dump_json()) == resolved
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: named_recipe("magic"), "unknown recipe 'magic': choose one of bounded"),
+        (lambda: RECIPES["bounded"].overridden(learningrate=1), "a recipe has no field 'learningrate'"),
+        (lambda: RECIPES["bounded"].overridden(heads=0), "recipe field heads = 0: input should be greater"),
+        (lambda: RECIPES["bounded"].overridden(temperature="warm"), "recipe field temperature = 'warm'"),
+        (lambda: RECIPES["repaired"].overridden(numbers_per_head=3).resolved(9, 2), "circle positions have 2 numbers"),
+        (
+            lambda: RECIPES["bounded"].overridden(positions="harmonics", numbers_per_head=3).resolved(9, 2),
+            "harmonics come in pairs",
+        ),
+    ],
+)
+def test_bad_settings_are_named(make, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        make()
