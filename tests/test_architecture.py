@@ -18,11 +18,15 @@ ORDER = (
     "measures",
     "learning",
     "figures",
+    "experiments",
+    "store",
+    "report",
+    "reproduce",
     "run_folder",
     "terminal",
     "cli",
 )
-OPTIONAL = {"matplotlib": {"figures"}}
+OPTIONAL = {"matplotlib": {"figures", "experiments"}, "jinja2": {"report"}}
 
 
 def part_of(path: Path) -> str:

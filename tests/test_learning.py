@@ -16,6 +16,13 @@ def test_a_seed_gives_the_same_numbers_alone_or_in_a_batch(name):
         assert alone.steps[0] == together.steps[seed]
 
 
+def test_a_seed_gives_the_same_numbers_from_samples_too():
+    problems = draw_problems(11, 3, range(4))
+    together = learn(problems, seeds=range(4), samples=500)
+    alone = learn([problems[2]], seeds=[2], samples=500)
+    assert torch.allclose(alone.attention[0], together.attention[2], atol=1e-9, rtol=0)
+
+
 @pytest.mark.parametrize(("n", "k"), [(12, 2), (12, 3), (16, 5), (20, 10), (40, 4), (100, 5)])
 def test_the_default_recipe_learns_every_seed(n, k):
     run = learn(draw_problems(n, k, range(32)), seeds=range(32))
@@ -51,6 +58,44 @@ def test_the_repaired_circle_learns_every_seed_with_two_numbers_per_head(n, k):
     run = learn(draw_problems(n, k, range(32)), "repaired", range(32))
     assert run.model.trained_parameters() == 2 * k
     assert run.success.successes == 32
+
+
+@pytest.mark.parametrize(("n", "k"), [(12, 3), (20, 4)])
+def test_the_repaired_circle_learns_from_h1s_own_sharp_start(n, k):
+    # Radius 1 at temperature 1/n is radius n at temperature 1.
+    run = learn(draw_problems(n, k, range(32)), "repaired", range(32), start_radius=float(n))
+    assert run.success.successes == 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "k"), [(40, 5), (60, 5), (100, 3), (100, 5), (100, 10), (200, 5)])
+@pytest.mark.parametrize("sharp", [False, True])
+def test_the_repaired_circle_reaches_far(n, k, sharp):
+    radius = float(n) if sharp else 0.1
+    assert learn(draw_problems(n, k, range(32)), "repaired", range(32), start_radius=radius).success.successes >= 31
+
+
+@pytest.mark.parametrize(("n", "k", "samples", "noise"), [(100, 2, 4000, 0.0), (100, 2, 4000, 0.1), (30, 3, 8000, 0.0)])
+def test_the_default_recipe_learns_from_samples(n, k, samples, noise):
+    run = learn(draw_problems(n, k, range(16), noise=noise), seeds=range(16), samples=samples)
+    assert run.success.successes == 16
+    assert run.samples == samples
+
+
+def test_too_few_samples_do_not_learn():
+    run = learn(draw_problems(100, 3, range(8)), seeds=range(8), samples=200)
+    assert run.success.successes == 0
+
+
+def test_examples_that_do_not_fit_in_memory_are_refused():
+    with pytest.raises(InvalidInput, match=r"need 10\.0 GB of memory"):
+        learn(Parity(1000, (0, 1)), seeds=range(10), samples=1_000_000)
+
+
+def test_as_coded_trains_on_the_authors_own_draw():
+    run = learn(draw_problems(8, 2, range(8)), "as-coded", range(8), samples=int(0.6 * 2**8), steps=500)
+    assert run.recipe.loss == "squared-mean-hinge"
+    assert run.samples == 153
 
 
 def test_as_written_learns_no_seed():

@@ -12,10 +12,11 @@ from rich.console import Console
 
 import parityscope
 from parityscope.errors import InvalidInput
+from parityscope.experiments.contract import named_scale
 from parityscope.learning import learn as run_learn
 from parityscope.problems import Parity, draw_problems
 from parityscope.run_folder import RunFolder
-from parityscope.terminal import show_run, training_progress
+from parityscope.terminal import experiments_table, reproduction_progress, show_run, training_progress
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
 
 app = typer.Typer(
@@ -63,6 +64,10 @@ def learn(
     runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
     steps: Annotated[int | None, typer.Option(min=0, help="Steps at most; otherwise the recipe's.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="Override a recipe field; repeatable."),
@@ -79,9 +84,9 @@ def learn(
     seeds = range(seed, seed + runs)
     chosen = named_recipe(recipe).overridden(**overrides)
     if support is None:
-        problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds)
+        problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
     else:
-        problem = Parity(n, _positions(support))
+        problem = Parity(n, _positions(support), noise=noise)
         if k is not None and k != problem.k:
             raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
     folder = RunFolder.prepare(out, resume)
@@ -91,6 +96,7 @@ def learn(
             problem,
             chosen,
             seeds,
+            samples=samples,
             engine=engine,
             on_progress=on_progress,
             checkpoint=folder.checkpoint if folder else None,
@@ -104,6 +110,31 @@ def learn(
     show_run(console, run)
     if folder is not None:
         console.print(f"written to {folder.path}: {', '.join(folder.contents())}", highlight=False)
+
+
+@app.command()
+def reproduce(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="Experiments; otherwise all.")] = None,
+    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = Path("parityscope-output"),
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments and their cost.")] = False,
+) -> None:
+    """Run every experiment that has no stored row, draw the figures, write one report.
+
+    Rows in --out are never computed twice: an interrupted reproduction goes on where it stopped, and deleted figures
+    are redrawn without training.
+    """
+    from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+    from parityscope.reproduce import reproduce as run_reproduce
+
+    chosen = tuple(ids or EXPERIMENT_IDS)
+    console = Console()
+    if list_:
+        console.print(experiments_table([load_experiment(name) for name in chosen]))
+        return
+    with reproduction_progress(_errors, len(chosen)) as on_stage:
+        report = run_reproduce(chosen, named_scale(scale), out, on_stage=on_stage)
+    console.print(f"report: {report}", highlight=False, soft_wrap=True)
 
 
 def _positions(text: str) -> tuple[int, ...]:
@@ -126,6 +157,9 @@ def main() -> None:
         app()
     except InvalidInput as error:
         _stop(str(error))
+    except KeyboardInterrupt:
+        _errors.print("parityscope: stopped; what was finished is stored, and the same command goes on from there")
+        sys.exit(130)
     except OSError as error:
         _stop(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,17 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
-from parityscope.problems import Parity
+from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import population_risk
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import TrainingState, descend, make_optimiser
-from parityscope.training.objectives import population_objective
+from parityscope.training.objectives import population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
 LEARNED_ACCURACY = 0.99
 _CHECKPOINT_SECONDS = 2.0
+_EXAMPLE_BYTES = 4e9
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ def learn(
     recipe: str | Recipe = DEFAULT_RECIPE,
     seeds: Iterable[int] = (0,),
     *,
+    samples: int | None = None,
     engine: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
@@ -118,9 +120,11 @@ def learn(
 ) -> Learned:
     """Train one run per seed and measure what was learned.
 
-    `problem` is one problem for all seeds, or one per seed (`draw_problems`). Keyword arguments override fields of the
-    recipe, for example `learning_rate=0.2`. With `checkpoint` the state is stored every few seconds, and `resume`
-    goes on from there to the same result as an uninterrupted run.
+    `problem` is one problem for all seeds, or one per seed (`draw_problems`). Keyword arguments override fields of
+    the recipe, for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead
+    of the population (labels flip with the problem's noise); risk and accuracy stay those of the population. With
+    `checkpoint` the state is stored every few seconds, and `resume` goes on from there to the same result as an
+    uninterrupted run.
 
     >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
     >>> run.found.tolist(), bool(run.learned.all())
@@ -131,11 +135,15 @@ def learn(
     problems = _one_per_seed(problem, seeds)
     n, k = problems[0].n, problems[0].k
     chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
-    chosen = chosen.overridden(**overrides).resolved(n, k)
+    chosen = chosen.overridden(**{**(chosen.on_samples if samples else {}), **overrides}).resolved(n, k)
     model = build_model(chosen, n, k, seeds)
-    objective = population_objective(model, problems, chosen.loss, engine)
+    if samples is None:
+        objective = population_objective(model, problems, chosen.loss, engine)
+    else:
+        x, y = _draw_examples(problems, seeds, samples)
+        objective = sample_objective(model, x, y, chosen.loss, wide_phase=chosen.wide_phase)
     optimiser = make_optimiser(model, chosen)
-    config = _config(chosen, problems, seeds)
+    config = _config(chosen, problems, seeds, samples)
     if resume and checkpoint is not None and checkpoint.exists():
         state = load_checkpoint(checkpoint, config, model, optimiser)
     else:
@@ -147,15 +155,17 @@ def learn(
         if on_record is not None and state.history_steps[-1] == state.step:
             on_record(state.step, model)
         if on_progress is not None:
-            on_progress(Progress(state.step, chosen.steps, risk, int((~state.active).sum())))
+            on_progress(Progress(state.step, int(chosen.steps), risk, int((~state.active).sum())))
         if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
             save_checkpoint(checkpoint, config, model, optimiser, state)
             saved = time.monotonic()
 
-    descend(model, objective, chosen, state, optimiser, after_step=after_step)
+    # Six standard deviations of a correlation that is pure chance.
+    left_the_start = torch.inf if samples is None else 1 - 6 / samples**0.5
+    descend(model, objective, chosen, state, optimiser, after_step=after_step, patience_below=left_the_start)
     if checkpoint is not None:
         save_checkpoint(checkpoint, config, model, optimiser, state)
-    return _measured(model, problems, chosen, seeds, state, engine, time.perf_counter() - started)
+    return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)
 
 
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
@@ -170,7 +180,19 @@ def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> t
     return tuple(problem)
 
 
-def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int]) -> dict[str, Any]:
+def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: int) -> tuple[Tensor, Tensor]:
+    """Return every run's own examples, (runs, samples, n) and (runs, samples)."""
+    size = len(seeds) * samples * problems[0].n
+    if size > _EXAMPLE_BYTES:
+        raise InvalidInput(
+            f"{len(seeds)} runs × {samples} examples × {problems[0].n} bits need {size / 1e9:.1f} GB of memory, and "
+            f"at most {_EXAMPLE_BYTES / 1e9:.0f} GB are used: take fewer runs at a time"
+        )
+    drawn = [p.sample(samples, seeded_generator(seed, "data")) for p, seed in zip(problems, seeds, strict=True)]
+    return torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+
+
+def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int], samples: int | None) -> dict[str, Any]:
     """Return what a checkpoint must agree on to be resumed."""
     first = problems[0]
     return {
@@ -179,6 +201,7 @@ def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int]) ->
         "noise": first.noise,
         "supports": [list(p.support) for p in problems],
         "seeds": list(seeds),
+        "samples": samples,
         "recipe": recipe.model_dump(mode="json"),
     }
 
@@ -190,12 +213,15 @@ def _measured(
     seeds: tuple[int, ...],
     state: TrainingState,
     engine: str,
+    samples: int | None,
     seconds: float,
 ) -> Learned:
     loss = "hinge" if recipe.loss == "log-correlation" else recipe.loss
+    # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
+    clean = tuple(replace(problem, noise=0.0) for problem in problems)
     with torch.no_grad():
-        risk = population_risk(model, problems, loss=loss, engine=engine)
-        accuracy = measured_accuracy(model, problems)
+        risk = population_risk(model, clean, loss=loss, engine=engine)
+        accuracy = measured_accuracy(model, clean)
         return Learned(
             problems=problems,
             recipe=recipe,
@@ -211,6 +237,6 @@ def _measured(
             diverged=state.diverged,
             history_steps=torch.tensor(state.history_steps),
             history_risk=torch.stack(state.history_risk),
-            samples=None,
+            samples=samples,
             seconds=seconds,
         )

@@ -44,10 +44,10 @@ class RunFolder:
 
     def write(self, run: Learned) -> None:
         """Write the summary and the figures."""
-        from parityscope.figures import attention_figure, png, risk_figure
+        from parityscope.figures import attention_figure, png, risk_figure, themed
 
-        write_atomically(self.path / "attention.png", png(attention_figure(run)))
-        write_atomically(self.path / "risk.png", png(risk_figure(run)))
+        write_atomically(self.path / "attention.png", png(themed(attention_figure, run)))
+        write_atomically(self.path / "risk.png", png(themed(risk_figure, run)))
         write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
 
     def contents(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -15,6 +15,7 @@ from rich.text import Text
 from torch import Tensor
 
 from parityscope import learning
+from parityscope.experiments.contract import SCALES, Experiment, Stage
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
 _COLOURS = [
@@ -108,3 +109,39 @@ def show_run(console: Console, run: learning.Learned) -> None:
         f"{run.success} learned from {source} · {settings} · {run.engine} · {run.seconds:.1f} s",
         highlight=False,
     )
+
+
+@contextmanager
+def reproduction_progress(console: Console, experiments: int) -> Iterator[Callable[[Stage], None]]:
+    """Show two bars: over experiments, and over the configs of the current one, with the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=console) as bars:
+        overall = bars.add_task("experiments", total=experiments, note="")
+        current = bars.add_task("", total=None, note="")
+        finished: set[str] = set()
+
+        def update(stage: Stage) -> None:
+            left = (
+                f"about {stage.seconds_left / 60:.0f} min left"
+                if stage.seconds_left > 90
+                else f"about {stage.seconds_left:.0f} s left"
+            )
+            if stage.done == stage.total:
+                finished.add(stage.experiment)
+            bars.update(overall, completed=len(finished), note=left)
+            bars.update(current, description=stage.experiment, completed=stage.done, total=stage.total, note="configs")
+
+        yield update
+
+
+def experiments_table(experiments: Sequence[Experiment]) -> Table:
+    """Return the list of experiments with what each costs."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("id")
+    table.add_column("title")
+    for scale in SCALES:
+        table.add_column(f"{scale}, s", justify="right")
+    for experiment in experiments:
+        costs = (f"{experiment.COST[scale]:g}" for scale in SCALES)
+        table.add_row(experiment.ID, experiment.TITLE, *costs)
+    return table

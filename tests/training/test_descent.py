@@ -64,3 +64,41 @@ def test_history_has_the_first_and_the_last_point():
     state = train(model, recipe(steps=25), record_every=10)
     assert state.history_steps == [0, 10, 20, 25]
     assert state.history_risk[0].tolist() == [25.0, 16.0]
+
+
+def test_a_stalled_run_stops_after_its_patience_but_not_before_it_left_the_start():
+    class Plateau(Bowl):
+        def evaluate(self):
+            risk = 0 * self.x[:, 0] + torch.tensor([0.5, 0.9])
+            return Evaluation(risk, risk)
+
+    model = Plateau(2)
+    state = train(model, recipe(steps=50, patience=5), patience_below=0.8)
+    assert state.finished_at.tolist() == [6, 50]
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "grow"), [("head-normalised", (-1,), True), ("run-normalised", (-2, -1), False)]
+)
+def test_normalised_momentum_follows_its_formula(name, shared, grow):
+    start = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    target = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    class Pull(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q = nn.Parameter(start.clone())
+
+    model = Pull()
+    chosen = recipe(optimiser=name, learning_rate=0.3, beta1=0.8, beta2=0.9)
+    optimiser = make_optimiser(model, chosen)
+    q, mean, square = start.clone(), torch.zeros_like(start), torch.zeros(())
+    for t in range(1, 6):
+        optimiser.zero_grad()
+        (model.q * target).sum().backward()
+        optimiser.step()
+        mean = 0.8 * mean + 0.2 * target
+        square = 0.9 * square + 0.1 * target.square().mean(shared, keepdim=True)
+        length = (1 + q.norm(dim=-1, keepdim=True)).sqrt() if grow else 1.0
+        q = q - 0.3 * length * (mean / (1 - 0.8**t)) / (square / (1 - 0.9**t)).sqrt()
+    assert torch.allclose(model.q, q, atol=1e-12)

@@ -5,11 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parityscope import InvalidInput, Parity, ParityTransformer, population_risk
+from parityscope import InvalidInput, Parity, ParityTransformer, ZigZag, draw_problems, population_risk
 from parityscope.models import AdditiveScore, Cosine
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import exact_correlation
-from parityscope.training.objectives import log_correlation, population_objective
+from parityscope.risk.losses import named_loss
+from parityscope.training.objectives import log_correlation, population_objective, sample_objective, widened_score
 
 
 def inside_the_domain(n, k, generator):
@@ -58,8 +59,45 @@ def test_piled_heads_do_not_pull_together():
     c = torch.tensor([1 / 3, 1 / 3, 4 / 3], dtype=torch.float64, requires_grad=True)  # C = −1/8
     assert exact_correlation(AdditiveScore(c.detach(), torch.zeros(()), Cosine()), law).item() == pytest.approx(-1 / 8)
     (gradient,) = torch.autograd.grad(log_correlation(c, law), c)
-    assert gradient[2] == 0
+    assert gradient[2].item() == pytest.approx(-math.pi / 2)
     assert (gradient[:2] > 0).all()
+
+
+@given(st.integers(3, 10), st.integers(0, 1000))
+def test_widening_the_phase_keeps_the_product_formula(n, seed):
+    generator = torch.Generator().manual_seed(seed)
+    k = 2 + seed % (n - 1)
+    problem = Parity.random(n, min(k, n), generator)
+    directions = 0.3 * torch.randn(problem.k, 2, dtype=torch.float64, generator=generator)
+    model = ParityTransformer(n, problem.k, temperature=1.0, readout=Cosine(), directions=directions)
+    score = widened_score(model)
+    width = score.weights.sum().item()
+    assert width >= problem.k - 1e-12
+    mask = problem.mask()
+    product = (math.pi / 2 * score.weights[mask]).sin().prod() * (math.pi / 2 * score.weights[~mask]).cos().prod()
+    listed = 0.0
+    for x, y in problem.enumerate():
+        phase = math.pi * (x.double() @ score.weights - width / 2) + math.pi * problem.k / 2
+        listed += (y * phase.cos()).sum().item()
+    assert listed / 2**n == pytest.approx(product.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("readout", [Cosine(), ZigZag(3), ZigZag(3, 0.1)])
+@pytest.mark.parametrize("loss", ["hinge", "squared-mean-hinge", "logistic"])
+def test_the_sample_objective_is_plain_autograd_on_the_examples(readout, loss):
+    generator = torch.Generator().manual_seed(0)
+    problems = draw_problems(9, 3, range(4), noise=0.2)
+    drawn = [problem.sample(9000, generator) for problem in problems]  # more than one chunk
+    x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+    directions = torch.randn(4, 3, 2, dtype=torch.float64, generator=generator)
+    model = ParityTransformer(9, 3, temperature=0.5, readout=readout, directions=directions)
+    ours = sample_objective(model, x, y, loss, wide_phase=False)().objective
+    chosen = named_loss(loss)
+    theirs = chosen.of_mean(chosen.of_margin(y * model(x)).mean(-1))
+    assert torch.allclose(ours, theirs, rtol=1e-12)
+    (gradient,) = torch.autograd.grad(ours.sum(), model.parameters())
+    (expected,) = torch.autograd.grad(theirs.sum(), model.parameters())
+    assert torch.allclose(gradient, expected, atol=1e-12)
 
 
 def test_gradient_is_the_normalised_gradient_of_the_hinge_risk():

@@ -1,15 +1,17 @@
-"""Population risk estimated from drawn examples, with a confidence interval."""
+"""Risk on drawn examples: an estimate of the population's with a confidence interval, or what a training sees."""
 
 from __future__ import annotations
 
 from statistics import NormalDist
 
 import torch
+from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
+from parityscope.models.additive import AdditiveScore
 from parityscope.problems import Parity
-from parityscope.risk.losses import named_loss
+from parityscope.risk.losses import Loss, named_loss
 from parityscope.risk.population import Risk
 
 _CHUNK = 2**16
@@ -48,3 +50,26 @@ def estimated_risk(
         ends = torch.stack([chosen.of_mean(mean + sign * half_width) for sign in (-1, 1)])
         error_bound = (ends - chosen.of_mean(mean)).abs().amax(0)
     return Risk(chosen.of_mean(mean), error_bound, "sampled")
+
+
+def sample_mean(
+    score: AdditiveScore, x: Int8[Tensor, "runs count n"], y: Int8[Tensor, "runs count"], loss: Loss
+) -> Float[Tensor, " runs"]:
+    """Return each run's mean loss on its own examples, differentiable in the score's weights.
+
+    Bits stay one byte each; only a chunk of rows at a time becomes floating point.
+    """
+    weights, offset = score.weights.detach(), score.offset.detach()
+    value = weights.new_zeros(weights.shape[:-1])
+    by_weight = torch.zeros_like(weights)
+    rows = max(1, _CHUNK // max(1, x.shape[-1]))
+    for bits, labels in zip(x.split(rows, dim=1), y.split(rows, dim=1), strict=True):
+        floats = bits.to(weights.dtype)
+        S = (floats @ weights.unsqueeze(-1)).squeeze(-1) + offset.unsqueeze(-1)
+        prediction, slope = score.readout.value_and_slope(S)
+        margin = labels * prediction
+        value += loss.of_margin(margin).sum(-1)
+        by_weight += ((loss.slope(margin) * slope * labels).unsqueeze(-2) @ floats).squeeze(-2)
+    count = x.shape[1]
+    # A linear term that is zero in value carries the gradient already computed.
+    return value / count + ((score.weights - weights) * (by_weight / count)).sum(-1)

@@ -4,8 +4,10 @@ from parityscope.theory.attention_learning import (
     fixed_attention_bound,
     lipschitz_of_prediction,
     lipschitz_of_prediction_times_gradient,
+    pl_constant,
     smoothness_of_prediction,
     smoothness_of_risk,
+    theorem_5_decrement,
     theorem_5_learning_rate,
 )
 
@@ -13,7 +15,9 @@ __all__ = [
     "fixed_attention_bound",
     "lipschitz_of_prediction",
     "lipschitz_of_prediction_times_gradient",
+    "pl_constant",
     "smoothness_of_prediction",
     "smoothness_of_risk",
+    "theorem_5_decrement",
     "theorem_5_learning_rate",
 ]

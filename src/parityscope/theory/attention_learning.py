@@ -56,6 +56,26 @@ def theorem_5_learning_rate(k: int, tau: float, b: float) -> float:
     return 1 / smoothness_of_risk(k, tau, b)
 
 
+def pl_constant(n: int, k: int, c2: float = 1.0) -> float:
+    """Return μ of Lemma 8, min{64μ₁, μ₂}/2^{n+1} with μ₁ = 2c₂²/(k²n²) (Lemma 18) and μ₂ = 64k²c₂²/n² (Lemma 19).
+
+    The text fixes c₂ only as 0 < c₂ < c₁; 1 is the choice most favourable to the theorem.
+
+    >>> pl_constant(n=4, k=1)
+    0.125
+    """
+    return min(128 * c2**2 / (k * n) ** 2, 64 * (k * c2 / n) ** 2) / 2 ** (n + 1)
+
+
+def theorem_5_decrement(n: int, k: int, tau: float, b: float, c2: float = 1.0) -> float:
+    """Return 1 − c = ημ of Theorem 5's proof: the share of the risk that a step removes at least.
+
+    >>> f"{theorem_5_decrement(n=12, k=3, tau=1 / 12, b=0.01):.1e}"
+    '5.3e-14'
+    """
+    return theorem_5_learning_rate(k, tau, b) * pl_constant(n, k, c2)
+
+
 def fixed_attention_bound(n: int, m: int, alpha_norm: float, beta_norm: float) -> float:
     """Return Theorem 11's lower bound on the risk of frozen attention.
 

@@ -44,6 +44,8 @@ def save_checkpoint(
         "state.step": torch.tensor(state.step),
         "state.finished_at": state.finished_at,
         "state.diverged": state.diverged,
+        "state.best_risk": state.best_risk,
+        "state.best_step": state.best_step,
         "state.history_steps": torch.tensor(state.history_steps, dtype=torch.int64),
     }
     if state.history_risk:
@@ -68,6 +70,8 @@ def load_checkpoint(
         int(tensors["state.step"]),
         tensors["state.finished_at"],
         tensors["state.diverged"],
+        tensors["state.best_risk"],
+        tensors["state.best_step"],
         tensors["state.history_steps"].tolist(),
         list(tensors["state.history_risk"].unbind()) if "state.history_risk" in tensors else [],
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from parityscope.training.normalised import NormalisedMomentum
 from parityscope.training.recipes import Recipe
 
 
@@ -19,6 +20,7 @@ class Evaluation(NamedTuple):
     risk: Tensor
 
 
+_IMPROVEMENT = 1e-3
 Objective = Callable[[], Evaluation]
 
 
@@ -29,13 +31,21 @@ class TrainingState:
     step: int
     finished_at: Tensor  # (runs,) the step a run stopped at, −1 while it goes on
     diverged: Tensor  # (runs,) bool
+    best_risk: Tensor  # (runs,) lowest risk so far, as far as patience counts it
+    best_step: Tensor  # (runs,) when that was
     history_steps: list[int] = field(default_factory=list)
     history_risk: list[Tensor] = field(default_factory=list)
 
     @classmethod
     def fresh(cls, runs: int) -> TrainingState:
         """Return the state before the first step."""
-        return cls(0, torch.full((runs,), -1), torch.zeros(runs, dtype=torch.bool))
+        return cls(
+            0,
+            torch.full((runs,), -1),
+            torch.zeros(runs, dtype=torch.bool),
+            torch.full((runs,), torch.inf, dtype=torch.float64),
+            torch.zeros(runs, dtype=torch.int64),
+        )
 
     @property
     def active(self) -> Tensor:
@@ -46,6 +56,13 @@ class TrainingState:
         """Stop some active runs at the current step."""
         self.finished_at[runs & self.active] = self.step
 
+    def stalled(self, risk: Tensor, patience: int, below: float) -> Tensor:
+        """Say which runs have left the start (risk < below) and not improved for `patience` steps."""
+        better = risk < self.best_risk - _IMPROVEMENT
+        self.best_risk[better] = risk[better]
+        self.best_step[better] = self.step
+        return (self.best_risk < below) & (self.step - self.best_step > patience)
+
     def record(self, risk: Tensor) -> None:
         """Add a point to the risk curves."""
         if not self.history_steps or self.history_steps[-1] != self.step:
@@ -54,11 +71,15 @@ class TrainingState:
 
 
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimiser; both kinds act elementwise, so runs stay independent."""
-    rate = float(recipe.learning_rate)
+    """Return the recipe's optimiser; none of them mixes runs."""
+    rate, betas = float(recipe.learning_rate), (recipe.beta1, recipe.beta2)
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=rate)
-    return torch.optim.SGD(model.parameters(), lr=rate)
+        return torch.optim.Adam(model.parameters(), lr=rate, betas=betas)
+    if recipe.optimiser == "gradient-descent":
+        return torch.optim.SGD(model.parameters(), lr=rate)
+    per_head = recipe.optimiser == "head-normalised"
+    shared = (-1,) if per_head else (-2, -1)
+    return NormalisedMomentum(model.parameters(), rate, betas, shared_dimensions=shared, grow=per_head)
 
 
 def descend(
@@ -70,10 +91,12 @@ def descend(
     *,
     after_step: Callable[[TrainingState, Tensor], None] | None = None,
     record_every: int = 10,
+    patience_below: float = torch.inf,
 ) -> TrainingState:
     """Train until every run stopped or the recipe's steps are used up; `state` may come from a checkpoint.
 
-    A run stops when its risk falls below `stop_risk`; one whose risk or gradient is no longer finite is marked
+    A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the recipe's
+    `patience`; one whose risk or gradient is no longer finite is marked
     as diverged and keeps its last finite parameters.
     """
     while True:
@@ -84,7 +107,9 @@ def descend(
         state.stop(broken)
         if recipe.stop_risk is not None:
             state.stop(risk < recipe.stop_risk)
-        last = state.step >= recipe.steps or not bool(state.active.any())
+        if recipe.patience is not None:
+            state.stop(state.stalled(risk, recipe.patience, patience_below))
+        last = state.step >= int(recipe.steps) or not bool(state.active.any())
         if last or state.step % record_every == 0:
             state.record(risk)
         if after_step is not None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int8
 from torch import Tensor
 
 from parityscope.errors import InvalidInput
-from parityscope.models import Cosine, ParityTransformer
+from parityscope.models import AdditiveScore, Cosine, ParityTransformer
 from parityscope.problems import Parity
 from parityscope.risk import Law, law_of, population_risk
+from parityscope.risk.losses import named_loss
+from parityscope.risk.sampling import sample_mean
 from parityscope.training.descent import Evaluation, Objective
 
 
@@ -29,23 +32,27 @@ def population_objective(
         return descend_on_risk
     if not isinstance(model.readout, Cosine):
         raise InvalidInput("log-correlation has a closed form for the cosine readout only: use loss = hinge")
-    law = law_of(problems)
+    # Label noise scales the correlation by a constant: its logarithm has the same gradient, the clean risk says when
+    # to stop.
+    clean = [replace(problem, noise=0.0) for problem in problems]
+    law = law_of(clean)
 
     def descend_on_log_correlation() -> Evaluation:
         # No gradient flows through the risk here, so it need not be tracked.
         with torch.no_grad():
-            risk = population_risk(model, problems, loss="hinge", engine="closed-form").value
+            risk = population_risk(model, clean, loss="hinge", engine="closed-form").value
         return Evaluation(-log_correlation(model.score_weights(), law), risk)
 
     return descend_on_log_correlation
 
 
 def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor, "*runs"]:
-    """Return log|E[y e^{iπS}]| without the factors of wrong sign: a concave function with its maximum at 1_B.
+    """Return log|E[y e^{iπS}]| continued beyond its domain: a function with its maximum at 1_B.
 
-    For uniform bits it is Σ_{j∈B} log sin(πc_j/2) + Σ_{j∉B} log cos(πc_j/2), the logarithm of C = 1 − hinge risk.
-    A factor is negative when a hidden bit has c_j > 2 or another bit c_j > 1: heads piled on one position. It is
-    left out, because its logarithm would pull the pile together instead of apart.
+    For uniform bits it is Σ_{j∈B} log sin(πc_j/2) + Σ_{j∉B} log cos(πc_j/2), the logarithm of C = 1 − hinge risk. A
+    factor is negative when a hidden bit has c_j > 2 or another bit c_j > 1: heads piled on one position. Its
+    logarithm would pull the pile together, so beyond that point the term is a straight line that falls with slope π/2
+    instead.
 
     >>> from parityscope.problems import Parity
     >>> law = law_of(Parity(3, (0, 1)))
@@ -55,8 +62,41 @@ def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor
     half = math.pi / 2 * weights
     # |(1−p) ± p e^{iπc}|² = (1−2p)² + 4p(1−p)·sin²(πc/2) on B, cos² elsewhere
     wave = torch.where(law.mask, half.sin(), half.cos())
-    kept = weights < 1 + law.mask.to(weights.dtype)
     size = (1 - 2 * law.bias) ** 2 + 4 * law.bias * (1 - law.bias) * wave.square()
+    excess = weights - (1 + law.mask.to(weights.dtype))
     # Underflow to log 0 has no gradient to offer; the smallest normal float keeps both finite.
-    safe = torch.where(kept, size, torch.ones_like(size)).clamp(min=torch.finfo(size.dtype).tiny)
-    return safe.log().sum(-1) / 2
+    inside = torch.where(excess < 0, size, torch.ones_like(size)).clamp(min=torch.finfo(size.dtype).tiny)
+    return (inside.log() / 2 - math.pi / 2 * excess.relu()).sum(-1)
+
+
+def sample_objective(
+    model: ParityTransformer,
+    x: Int8[Tensor, "runs count n"],
+    y: Int8[Tensor, "runs count"],
+    loss: str,
+    *,
+    wide_phase: bool,
+) -> Objective:
+    """Return the objective on drawn examples, each run on its own."""
+    chosen = named_loss(loss)
+
+    def descend_on_examples() -> Evaluation:
+        score = widened_score(model) if wide_phase else model.additive_score()
+        assert score is not None
+        risk = chosen.of_mean(sample_mean(score, x, y, chosen))
+        return Evaluation(risk, risk)
+
+    return descend_on_examples
+
+
+def widened_score(model: ParityTransformer) -> AdditiveScore:
+    """Return the score with its phase widened while attention is diffuse: ŷ = cos(π(S_λ − λ/2) + πk/2), Σc = λ.
+
+    Its expectation against y is the same product of sines and cosines, but from few examples a diffuse start gives a
+    far stronger signal at λ ≈ (2/π)√((k−1)·n) than at λ = k. Here n is the effective number of attended positions
+    1/Σγ̄², so λ falls to k by itself as attention concentrates.
+    """
+    mean_attention = model.attention().mean(-2)
+    attended = 1 / mean_attention.detach().square().sum(-1)
+    width = (2 / math.pi * ((model.k - 1) * attended).sqrt()).clamp(min=model.k)
+    return AdditiveScore(width.unsqueeze(-1) * mean_attention, (model.k - width) / 2, model.readout)

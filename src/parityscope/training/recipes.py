@@ -34,10 +34,17 @@ class Recipe(BaseModel):
     loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"] = Field(
         description="what descends; log-correlation is −log E[yŷ], the hinge with a normalised step"
     )
-    optimiser: Literal["gradient-descent", "adam"]
+    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised"] = Field(
+        description="adam; or momentum whose step length is shared by a head (and grows with it) or by a run"
+    )
+    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the momentum")
+    beta2: float = Field(0.999, ge=0, lt=1, description="memory of the squared gradients")
     learning_rate: float | Literal["theorem-5"] = Field(description="step size; theorem-5: H1's 1/Lemma 7")
-    steps: int = Field(ge=0, description="steps at most")
+    steps: int | Literal["max(3000, 20n)"] = Field(description="steps at most")
     stop_risk: float | None = Field(None, description="a run stops once its risk is below this")
+    patience: int | None = Field(None, ge=1, description="a run stops after so many steps without improvement")
+    wide_phase: bool = Field(False, description="from samples: widen the cosine's phase while attention is diffuse")
+    on_samples: dict[str, Any] = Field({}, description="what changes when training on drawn examples")
 
     def resolved(self, n: int, k: int) -> Recipe:
         """Return the recipe with every value that depends on n and k made a number.
@@ -53,6 +60,7 @@ class Recipe(BaseModel):
             update={
                 "temperature": float(temperature),
                 "learning_rate": float(rate),
+                "steps": max(3000, 20 * n) if self.steps == "max(3000, 20n)" else self.steps,
                 "heads": self.heads or k,
                 "numbers_per_head": self._numbers_per_head(n),
             }
@@ -89,6 +97,19 @@ class Recipe(BaseModel):
             raise InvalidInput(f"recipe field {field} = {first['input']!r}: {first['msg'].lower()}") from None
 
 
+# On few examples log Ĉ is noise at the start; the plain correlation with one step length per run is not.
+_BOUNDED_ON_SAMPLES: dict[str, Any] = {
+    "loss": "hinge",
+    "optimiser": "run-normalised",
+    "learning_rate": 0.1,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "steps": 250,
+    "stop_risk": 0.002,
+    "patience": 60,
+    "wide_phase": True,
+}
+
 _ALL = (
     Recipe(
         name="bounded",
@@ -102,19 +123,25 @@ _ALL = (
         learning_rate=0.05,
         steps=3000,
         stop_risk=0.004,
+        on_samples=_BOUNDED_ON_SAMPLES,
     ),
     Recipe(
+        # Differs from H1: cos(πS) for the zig-zag, a near-uniform start, −log C for the squared hinge, normalised
+        # steps.
         name="repaired",
         summary="H1's model with 2 numbers per head on the circle; only the readout is bounded",
         positions="circle",
         readout="cosine",
         temperature=1.0,
-        start_radius=1.0,
+        start_radius=0.1,
         loss="log-correlation",
-        optimiser="adam",
-        learning_rate=1.0,
-        steps=3000,
+        optimiser="head-normalised",
+        learning_rate=0.21,
+        beta1=0.97,
+        beta2=0.97,
+        steps="max(3000, 20n)",
         stop_risk=0.004,
+        on_samples=_BOUNDED_ON_SAMPLES,
     ),
     Recipe(
         # H1, Theorem 5. The text leaves b, c₁ (of τ = c₁/n) and the number of steps open: 0.01, 1 and 1000 here;

@@ -1,0 +1,107 @@
+"""What an experiment is: one file with configs per scale, `run`, `plot`, a table, findings, its cost and a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Scale = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+
+
+def named_scale(name: str) -> Scale:
+    """Return the scale called `name`.
+
+    >>> named_scale("laptop")
+    'laptop'
+    """
+    for scale in SCALES:
+        if scale == name:
+            return scale
+    raise InvalidInput(f"unknown scale {name!r}: choose one of {', '.join(SCALES)}")
+
+
+class Config(BaseModel):
+    """The full description of one run; frozen, and a misspelt field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Result(NamedTuple):
+    """What `run` returns: numbers for tables (JSON), arrays for pictures."""
+
+    numbers: dict[str, Any]
+    arrays: Mapping[str, Tensor] = {}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stored result: what one config gave, and where it comes from."""
+
+    experiment: str
+    config: dict[str, Any]
+    numbers: dict[str, Any]
+    arrays: Mapping[str, Tensor] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    finished: float = 0.0
+    seconds: float = 0.0
+
+
+class Table(NamedTuple):
+    """The numbers a figure shows, as text."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Finding(NamedTuple):
+    """What the paper says, and what was computed here."""
+
+    paper: str
+    here: str
+
+
+@runtime_checkable
+class Experiment(Protocol):
+    """The contract of a file in `experiments/`. `run` never plots and `plot` never trains."""
+
+    ID: str
+    TITLE: str
+    TEXT: str
+    COST: Mapping[Scale, float]  # seconds on two idle cores
+    CONFIGS: Mapping[Scale, Sequence[Config]]
+
+    def run(self, config: Any) -> Result:
+        """Compute the row of one config."""
+        ...
+
+    def plot(self, rows: Sequence[Row]) -> Figure:
+        """Draw the figure from stored rows."""
+        ...
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """Return the numbers the figure shows."""
+        ...
+
+    def findings(self, rows: Sequence[Row]) -> Sequence[Finding]:
+        """Set the paper beside what was computed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a reproduction stands, for a progress display."""
+
+    experiment: str
+    done: int
+    total: int
+    seconds_left: float

@@ -1,0 +1,84 @@
+"""From sections to HTML: the template holds the look, this file the data."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import parityscope
+from parityscope.errors import InvalidInput
+from parityscope.experiments.contract import Finding, Table
+
+try:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+except ImportError:
+    raise InvalidInput("the report needs jinja2: pip install 'parityscope[plots]'") from None
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment in the report."""
+
+    experiment_id: str
+    title: str
+    text: str
+    light: bytes  # PNG for light pages and print
+    dark: bytes  # PNG for dark pages
+    table: Table
+    findings: Sequence[Finding]
+    command: str
+    seconds: float
+    finished: float
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_report(sections: Sequence[Section], scale: str, claims: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the whole page.
+
+    >>> "<html" in render_report([], "smoke")
+    True
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = _data_uri
+    environment.filters["date"] = _date
+    environment.filters["duration"] = _duration
+    finished = [section.finished for section in sections]
+    return environment.get_template("page.html.jinja").render(
+        sections=sections,
+        claims=claims,
+        scale=scale,
+        version=parityscope.__version__,
+        versions=sections[-1].versions if sections else {},
+        finished=max(finished, default=0.0),
+        seconds=sum(section.seconds for section in sections),
+    )
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + b64encode(png).decode()
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as people say it.
+
+    >>> _duration(0.4), _duration(75), _duration(7000)
+    ('0.4 s', '1 min 15 s', '1 h 56 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,54 @@
+"""Momentum with normalised steps: the direction comes from the gradient, the length from the recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+class NormalisedMomentum(torch.optim.Optimizer):
+    """Like Adam, but the second moment is shared by a whole head, or by a whole run.
+
+    Adam's per-coordinate scaling turns directions; sharing the scale keeps them. On the circle the step also grows
+    with the head's length, q ← q − a·√(1+‖q‖)·m/√v: a head of length ρ attends to an arc of about 1/√ρ, so turning by
+    its own width takes a step of √ρ, and lengths must grow without bound for attention to become exact.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float,
+        betas: tuple[float, float],
+        *,
+        shared_dimensions: tuple[int, ...],
+        grow: bool,
+    ) -> None:
+        super().__init__(parameters, {"lr": lr, "betas": betas})
+        self.shared_dimensions, self.grow = shared_dimensions, grow
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step; parameters have shape (runs, heads, numbers)."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.sub_(self._update(parameter, group["lr"], *group["betas"]))
+
+    def _update(self, parameter: Tensor, rate: float, beta1: float, beta2: float) -> Tensor:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        square = gradient.square().mean(self.shared_dimensions, keepdim=True)
+        if not state:
+            state["step"] = torch.zeros(())
+            state["mean"] = torch.zeros_like(gradient)
+            state["square"] = torch.zeros_like(square)
+        state["step"] += 1
+        state["mean"].lerp_(gradient, 1 - beta1)
+        state["square"].lerp_(square, 1 - beta2)
+        steps = state["step"].item()
+        mean = state["mean"] / (1 - beta1**steps)
+        root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
+        length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self.grow else 1.0
+        return rate * length * mean / root
