@@ -34,8 +34,6 @@ def _style(theme: Theme) -> Any:
         "axes.spines.right": False,
         "axes.prop_cycle": cycler(color=PALETTE),
         "legend.frameon": False,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "parityscope",
         **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), paper),
         **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink),
         "grid.color": "#8884",
@@ -73,7 +71,8 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 
 def svg(figure: Figure) -> bytes:
     """Return the figure as SVG bytes, the same bytes for the same figure."""
-    return _saved(figure, format="svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "parityscope"}):
+        return _saved(figure, format="svg", metadata={"Date": None})
 
 
 def _saved(figure: Figure, **options: Any) -> bytes:
@@ -109,9 +108,10 @@ def risk_figure(run: Learned) -> Figure:
     learned = run.learned
     for row in range(len(run.seeds)):
         colour = PALETTE[2] if learned[row] else PALETTE[1]
+        risk = run.history_risk[:, row].clamp(min=1e-6).numpy()
         axes.plot(
-            run.history_steps,
-            run.history_risk[:, row].clamp(min=1e-6),
+            run.history_steps.numpy(),
+            risk,
             color=colour,
             alpha=0.5,
             linewidth=1.2,

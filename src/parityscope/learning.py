@@ -114,6 +114,7 @@ def learn(
     engine: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
+    record_every: int = 10,
     checkpoint: Path | None = None,
     resume: bool = False,
     **overrides: Any,
@@ -162,7 +163,16 @@ def learn(
 
     # Six standard deviations of a correlation that is pure chance.
     left_the_start = torch.inf if samples is None else 1 - 6 / samples**0.5
-    descend(model, objective, chosen, state, optimiser, after_step=after_step, patience_below=left_the_start)
+    descend(
+        model,
+        objective,
+        chosen,
+        state,
+        optimiser,
+        after_step=after_step,
+        record_every=record_every,
+        patience_below=left_the_start,
+    )
     if checkpoint is not None:
         save_checkpoint(checkpoint, config, model, optimiser, state)
     return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)

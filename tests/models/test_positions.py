@@ -1,5 +1,7 @@
+import pytest
 import torch
 
+from parityscope import InvalidInput
 from parityscope.models import positions
 
 
@@ -24,3 +26,15 @@ def test_random_signs_are_unit_vectors_and_come_from_the_generator():
     a, b = (positions.random_signs(50, 24, torch.Generator().manual_seed(s)) for s in (0, 1))
     assert torch.allclose(a.norm(dim=-1), torch.ones(50, dtype=torch.float64))
     assert not torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("n", "r"), [(2, 1), (8, 3), (30, 5), (100, 8)])
+def test_random_signs_never_repeat_a_row(n, r):
+    for seed in range(20):
+        code = positions.random_signs(n, r, torch.Generator().manual_seed(seed))
+        assert len(torch.unique(code, dim=0)) == n
+
+
+def test_too_few_signs_are_refused():
+    with pytest.raises(InvalidInput, match="3 signs tell at most 8 positions apart, got n = 9"):
+        positions.random_signs(9, 3, torch.Generator())

@@ -97,7 +97,7 @@ def _draw_heads(axes: Axes, row: Row, n: int, k: int) -> None:
     attention, attended = row.arrays["attention"], row.numbers["attended_per_head"]
     axes.text(4.75, n + 0.55, f"attention, τ = {row.config['temperature']:.3g}", ha="center")
     heat = axes.figure.axes[0].imshow(
-        attention.T, cmap=HEAT, vmin=0, vmax=1, aspect="auto", extent=(3.6, 3.6 + 0.77 * k, 0, n), alpha=0.9
+        attention.T.numpy(), cmap=HEAT, vmin=0, vmax=1, aspect="auto", extent=(3.6, 3.6 + 0.77 * k, 0, n), alpha=0.9
     )
     heat.set_clip_on(False)
     for head in range(k):

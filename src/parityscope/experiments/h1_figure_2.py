@@ -65,7 +65,14 @@ def run(config: Training) -> Result:
         weights.append(model.score_weights().detach().float())
 
     overrides: dict[str, Any] = {} if config.steps is None else {"steps": config.steps}
-    run = learn(Parity(config.n, config.support), config.recipe, range(config.seeds), on_record=record, **overrides)
+    run = learn(
+        Parity(config.n, config.support),
+        config.recipe,
+        range(config.seeds),
+        on_record=record,
+        record_every=2,
+        **overrides,
+    )
     learned = run.learned.nonzero().flatten().tolist()
     shown = learned[0] if learned else 0
     heads_found = run.attention.argmax(-1)
@@ -105,7 +112,7 @@ def plot(rows: Sequence[Row]) -> Figure:
 
 
 def _draw_training(axes: Axes, row: Row) -> None:
-    steps, weights = row.arrays["steps"], row.arrays["weights"]
+    steps, weights = row.arrays["steps"].numpy(), row.arrays["weights"].numpy()
     used = steps <= max(1, row.numbers["steps"])
     axes.pcolormesh(
         steps[used],
@@ -133,7 +140,7 @@ def _draw_training(axes: Axes, row: Row) -> None:
 
 
 def _draw_heads(axes: Axes, row: Row) -> AxesImage:
-    attention = row.arrays["attention"]
+    attention = row.arrays["attention"].numpy()
     image = axes.imshow(attention.T, aspect="auto", cmap=HEAT, vmin=0, vmax=1, origin="lower", interpolation="nearest")
     axes.set(xlabel="head", xticks=range(len(attention)))
     axes.set_title(f"risk {row.numbers['risk']:.3f}", fontsize=11)

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.errors import InvalidInput
+
 
 def circle(n: int) -> Float[Tensor, "n 2"]:
     """Return H1's positions on the circle, [sin(2πj/n), cos(2πj/n)] for j = 1 … n.
@@ -46,8 +48,25 @@ def random_signs(n: int, r: int, generator: torch.Generator) -> Float[Tensor, "n
     >>> random_signs(5, 4, torch.Generator().manual_seed(0)).square().sum(-1).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    signs = torch.randint(0, 2, (n, r), generator=generator, dtype=torch.float64) * 2 - 1
+    if n > 2**r:
+        raise InvalidInput(f"{r} signs tell at most {2**r} positions apart, got n = {n}")
+    signs = _draw_signs(n, r, generator)
+    # Two equal rows could never be told apart, so repeated ones are drawn again (only short codes ever need it).
+    while len(repeated := _repeated_rows(signs)):
+        signs[repeated] = _draw_signs(len(repeated), r, generator)
     return signs / math.sqrt(r)
+
+
+def _draw_signs(n: int, r: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(0, 2, (n, r), generator=generator, dtype=torch.float64) * 2 - 1
+
+
+def _repeated_rows(rows: Tensor) -> Tensor:
+    """Return the indices of rows that occurred before."""
+    _, group = torch.unique(rows, dim=0, return_inverse=True)
+    order = group.argsort(stable=True)
+    repeats = group[order][1:] == group[order][:-1]
+    return order[1:][repeats]
 
 
 def orthogonal(n: int) -> Float[Tensor, "n n"]:

@@ -1,0 +1,102 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from parityscope import InvalidInput
+from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+from parityscope.experiments.contract import SCALES, Experiment
+from parityscope.reproduce import reproduce, stored_rows
+from parityscope.store import Store
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """Every experiment at smoke scale, once."""
+    out = tmp_path_factory.mktemp("smoke")
+    reproduce(EXPERIMENT_IDS, "smoke", out)
+    return out
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("name", EXPERIMENT_IDS)
+def test_every_experiment_keeps_the_contract(name):
+    experiment = load_experiment(name)
+    assert isinstance(experiment, Experiment)
+    assert name == experiment.ID
+    assert set(experiment.CONFIGS) == set(experiment.COST) == set(SCALES)
+    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) > 0 for scale in SCALES)
+    assert len(experiment.TEXT) > 100
+
+
+def test_the_report_is_one_file_with_every_figure_and_no_outside_reference(smoke):
+    page = (smoke / "report.html").read_text()
+    tags = Tags()
+    tags.feed(page)
+    images = [attributes["src"] for tag, attributes in tags.found if tag == "img"]
+    assert len(images) == len(EXPERIMENT_IDS)
+    assert all(source.startswith("data:image/png;base64,") for source in images)
+    links = [a.get("href") or a.get("src") or a.get("srcset") or "" for _, a in tags.found]
+    assert not any(re.match(r"(https?:)?//", link) for link in links)
+    assert len(page) < 15e6
+    for name in EXPERIMENT_IDS:
+        assert f"parityscope reproduce {name} --scale smoke" in page
+
+
+def test_figures_are_there_as_png_and_svg(smoke):
+    names = {path.name for path in (smoke / "figures").iterdir()}
+    assert names == {f"{name}.{kind}" for name in EXPERIMENT_IDS for kind in ("png", "svg")}
+
+
+def test_deleted_figures_are_redrawn_without_training(smoke, monkeypatch):
+    before = {path.name: path.read_bytes() for path in (smoke / "figures").iterdir()}
+    for path in (smoke / "figures").iterdir():
+        path.unlink()
+
+    def never(*_, **__):
+        raise AssertionError("trained again")
+
+    for name in EXPERIMENT_IDS:
+        monkeypatch.setattr(load_experiment(name), "run", never)
+    reproduce(EXPERIMENT_IDS, "smoke", smoke)
+    assert {path.name: path.read_bytes() for path in (smoke / "figures").iterdir()} == before
+
+
+def test_plots_never_train(smoke, monkeypatch):
+    monkeypatch.setattr("parityscope.learning.descend", None)
+    store = Store(smoke / "store")
+    for name in EXPERIMENT_IDS:
+        experiment = load_experiment(name)
+        rows = stored_rows(experiment, "smoke", store)
+        assert len(rows) == len(experiment.CONFIGS["smoke"])
+        experiment.plot(rows)
+        header, lines = experiment.table(rows)
+        assert all(len(line) == len(header) for line in lines)
+        assert all(finding.here for finding in experiment.findings(rows))
+
+
+def test_rows_carry_their_full_config_and_versions(smoke):
+    for row in Store(smoke / "store").rows():
+        assert row.config
+        assert row.versions["torch"] == torch.__version__
+
+
+def test_unknown_names_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="unknown experiment 'H9': choose one of H1-figure-1"):
+        reproduce(["H9"], "smoke", tmp_path)
+
+
+def test_progress_counts_configs_and_time_left(tmp_path):
+    stages = []
+    reproduce(["H1-figure-1"], "smoke", tmp_path, on_stage=stages.append)
+    assert [(s.done, s.total) for s in stages] == [(0, 1), (1, 1)]
+    assert stages[0].seconds_left > stages[-1].seconds_left
