@@ -72,7 +72,7 @@ def learn(
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="Override a recipe field; repeatable."),
     ] = None,
-    engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate or closed-form.")] = "auto",
+    engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate, split or closed-form.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -18,7 +18,7 @@ from parityscope.risk import law_of, population_accuracy
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
 
 AccuracyKind = Literal["exact", "lower bound", "estimate"]
-_ENUMERABLE_BITS = 20
+_COUNTABLE_BITS = 30
 _ESTIMATE_SAMPLES = 2**16
 
 
@@ -32,15 +32,15 @@ class Accuracy(NamedTuple):
 def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> Accuracy:
     """Return the accuracy of every run: exact where a certificate or an engine gives it.
 
-    A certificate (Σ_j |c_j − 1_B(j)| < ½) proves that every single input is classified right. Otherwise inputs are
-    enumerated up to n = 20; beyond, a bounded readout has the lower bound C = E[yŷ], any other a sampled estimate.
+    A certificate (Σ_j |c_j − 1_B(j)| < ½) proves that every single input is classified right. Otherwise an exact engine
+    counts up to n = 30; beyond, a bounded readout has the lower bound C = E[yŷ], any other a sampled estimate.
     """
     score, law = model.additive_score(), law_of(problems)
     bounded = score is not None and isinstance(score.readout, Cosine)
     with torch.no_grad():
         if score is not None and bounded and bool(certified_perfect(score, law).all()):
             return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
-        if law.n <= _ENUMERABLE_BITS:
+        if law.n <= _COUNTABLE_BITS:
             return Accuracy(population_accuracy(model, problems).value, "exact")
         if score is not None and bounded:
             bound = exact_correlation(score, law).clamp(min=0.0)

@@ -75,9 +75,11 @@ def test_a_batch_of_runs_is_exactly_the_runs_one_by_one():
     problems = draw_problems(11, 3, range(6))
     directions = torch.randn(6, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     batch = ParityTransformer(11, 3, directions=directions)
-    together = population_risk(batch, problems).value
+    together = population_risk(batch, problems, engine="enumerate").value
     for run in range(6):
-        alone = population_risk(ParityTransformer(11, 3, directions=directions[run]), problems[run]).value
+        alone = population_risk(
+            ParityTransformer(11, 3, directions=directions[run]), problems[run], engine="enumerate"
+        ).value
         assert together[run].item() == pytest.approx(alone.item(), rel=1e-14)
 
 
@@ -85,7 +87,9 @@ def test_accuracy_counts_inputs():
     problem = Parity(9, (1, 4))
     model = ParityTransformer(9, 2, generator=torch.Generator().manual_seed(0))
     right = sum(((model(x) > 0) == (y > 0)).sum().item() for x, y in problem.enumerate())
-    assert population_accuracy(model, problem).value.item() == pytest.approx(right / 2**9, abs=1e-15)
+    assert population_accuracy(model, problem, engine="enumerate").value.item() == pytest.approx(
+        right / 2**9, abs=1e-15
+    )
 
 
 def test_models_without_an_additive_score_are_enumerated_with_their_gradient():
@@ -112,7 +116,7 @@ def test_h1s_risk_at_its_own_start_is_about_four_and_not_one():
 
 def test_too_many_bits_are_refused_with_what_they_would_need():
     with pytest.raises(InvalidInput, match=r"2\^30 = 1\.1e\+09 inputs and is limited to n ≤ 26"):
-        population_risk(ParityTransformer(30, 3), Parity(30, (0, 1, 2)))
+        population_risk(ParityTransformer(30, 3), Parity(30, (0, 1, 2)), engine="enumerate")
 
 
 @pytest.mark.slow
@@ -120,5 +124,5 @@ def test_memory_stays_under_a_gigabyte_at_26_bits():
     import resource
 
     model, problem = ParityTransformer(26, 3), Parity(26, (0, 9, 20))
-    population_risk(model, problem).value.backward()
+    population_risk(model, problem, engine="enumerate").value.backward()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1e6  # kilobytes, torch itself included

@@ -13,10 +13,11 @@ def test_unknown_engines_and_losses_are_named():
         population_risk(model, problem, loss="l2")
 
 
-def test_auto_takes_the_closed_form_where_there_is_one():
+def test_auto_takes_the_cheapest_engine_that_covers_the_model():
     problem = Parity(6, (0, 1))
     assert population_risk(ParityTransformer(6, 2, readout=Cosine()), problem).engine == "closed-form"
-    assert population_risk(ParityTransformer(6, 2), problem).engine == "enumerate"
+    assert population_risk(ParityTransformer(6, 2), problem).engine == "split"
+    assert population_risk(ParityTransformer(6, 2, smoothing=0.1), problem).engine == "enumerate"
 
 
 def test_a_batch_needs_one_law():

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
+from parityscope.models.piecewise_linear import PiecewiseLinear
 
 
 class Readout(nn.Module):
@@ -24,6 +25,14 @@ class Readout(nn.Module):
             value = self(S)
             (slope,) = torch.autograd.grad(value.sum(), S)
         return value.detach(), slope
+
+    def piecewise_linear(self) -> PiecewiseLinear | None:
+        """Return f as a piecewise-linear function, or None when it is not one; fast engines need it."""
+        return None
+
+    def sign_equivalent(self, low: float, high: float) -> PiecewiseLinear | None:
+        """Return a piecewise-linear function of the same sign on [low, high], or None; exact accuracy needs it."""
+        return self.piecewise_linear()
 
 
 class ZigZag(Readout):
@@ -62,6 +71,14 @@ class ZigZag(Readout):
         slope = sign * i * 4
         return torch.addcmul(sign, slope, S - i), slope
 
+    def piecewise_linear(self) -> PiecewiseLinear | None:
+        """Return the zig-zag by its kinks at half-integers; None when it is smoothed."""
+        if self.smoothing > 0:
+            return None
+        kinks = range(1, self.k + 1)
+        values = tuple((-1.0) ** (i - 1) * (2 * i - 1) for i in kinks)
+        return PiecewiseLinear(tuple(i - 0.5 for i in kinks), values, 0.0, (-1.0) ** self.k * 4.0 * self.k)
+
 
 class Cosine(Readout):
     """The bounded readout ŷ = cos(πS): also exactly (−1)^S at integers, and |ŷ| ≤ 1 between them.
@@ -73,6 +90,11 @@ class Cosine(Readout):
     def forward(self, S: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """Return ŷ elementwise."""
         return (math.pi * S).cos()
+
+    def sign_equivalent(self, low: float, high: float) -> PiecewiseLinear:
+        """Return the triangle wave, which vanishes at the same half-integers."""
+        kinks = range(math.floor(low), math.ceil(high) + 1)
+        return PiecewiseLinear(tuple(map(float, kinks)), tuple((-1.0) ** i for i in kinks), 0.0, 0.0)
 
 
 class Triangle(Readout):
@@ -91,3 +113,8 @@ class Triangle(Readout):
         i = torch.arange(1, self.k, dtype=S.dtype, device=S.device)
         kinks = ((-1) ** (i + 1) * 4 * (S[..., None] - i).relu()).sum(-1)
         return 1 - 2 * S.relu() + kinks
+
+    def piecewise_linear(self) -> PiecewiseLinear:
+        """Return the wave by its kinks at 0 … k−1."""
+        kinks = range(self.k)
+        return PiecewiseLinear(tuple(map(float, kinks)), tuple((-1.0) ** i for i in kinks), 0.0, (-1.0) ** self.k * 2.0)

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from parityscope.errors import InvalidInput
-from parityscope.models.additive import AdditiveScore, additive_score
+from parityscope.models.additive import additive_score
+from parityscope.models.readouts import Readout
 from parityscope.problems import bits_of
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
+from parityscope.risk.runs import Runs
 
 MAX_BITS = 26
 _CHUNK_BITS = 11  # inputs per chunk; independent of the number of runs, so that a run's sums are too
@@ -31,20 +33,14 @@ def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*r
     score = additive_score(model)
     if score is None or any(p.requires_grad for p in score.readout.parameters()):
         return _forward_mean(model, law, loss)
-    weights, offset = _per_run(score, law)
+    runs = Runs.of(score, law)
     pieces = [
-        _additive_mean(w, o, m, score, law, loss)
-        for w, o, m in zip(
-            weights.detach().split(_RUNS_AT_ONCE),
-            offset.detach().split(_RUNS_AT_ONCE),
-            law.mask.expand(weights.shape).split(_RUNS_AT_ONCE),
-            strict=True,
+        _additive_mean(weights, offset, mask, score.readout, law, loss)
+        for weights, offset, mask in zip(
+            *(tensor.detach().split(_RUNS_AT_ONCE) for tensor in runs.tensors), strict=True
         )
     ]
-    value, by_weight, by_offset = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    # A linear term that is zero in value carries the gradient already computed.
-    value = value + ((weights - weights.detach()) * by_weight).sum(-1) + (offset - offset.detach()) * by_offset
-    return value.reshape(_run_shape(score, law))
+    return runs.with_gradient(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
 
 
 def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:
@@ -71,17 +67,6 @@ def _check_size(n: int) -> None:
         )
 
 
-def _run_shape(score: AdditiveScore, law: Law) -> torch.Size:
-    return torch.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1])
-
-
-def _per_run(score: AdditiveScore, law: Law) -> tuple[Tensor, Tensor]:
-    """Return the weights as (runs, n) and the offset as (runs,)."""
-    shape = _run_shape(score, law)
-    weights = score.weights.expand(*shape, law.n).reshape(-1, law.n)
-    return weights, score.offset.expand(shape).reshape(-1)
-
-
 def _half_table(weights: Tensor, mask: Tensor, bias: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return bits (2^h, h), and per run the partial sums and signs, and the probabilities, of half the inputs."""
     h = weights.shape[-1]
@@ -93,7 +78,7 @@ def _half_table(weights: Tensor, mask: Tensor, bias: float) -> tuple[Tensor, Ten
 
 
 def _additive_mean(
-    weights: Tensor, offset: Tensor, mask: Tensor, score: AdditiveScore, law: Law, loss: Loss
+    weights: Tensor, offset: Tensor, mask: Tensor, readout: Readout, law: Law, loss: Loss
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean loss (runs,), its gradient by weight (runs, n) and by offset (runs,)."""
     low = min(law.n, _CHUNK_BITS // 2 + 1)
@@ -108,7 +93,7 @@ def _additive_mean(
         S = high_sums[:, part, None] + low_sums[:, None, :]
         y = high_signs[:, part, None] * low_signs[:, None, :]
         probability = high_probability[part, None] * low_probability
-        prediction, slope = score.readout.value_and_slope(S)
+        prediction, slope = readout.value_and_slope(S)
         margin = prediction.mul_(y)
         mean, by_margin = _noisy(loss, margin, law.noise)
         value += (mean * probability).sum((-1, -2))
