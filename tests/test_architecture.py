@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "parityscope"
 # A file may import from those above it, and from its own package.
 ORDER = (
     "errors",
+    "threads",
     "problems",
     "models",
     "risk",

@@ -17,6 +17,7 @@ from parityscope.measures import AccuracyKind, Share, found_support, measured_ac
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import population_risk
+from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import TrainingState, descend, make_optimiser
@@ -26,6 +27,7 @@ from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 LEARNED_ACCURACY = 0.99
 _CHECKPOINT_SECONDS = 2.0
 _EXAMPLE_BYTES = 4e9
+_WORTH_A_THREAD = 2**20  # numbers in the position code; below, every operation is too short to be shared
 
 
 @dataclass(frozen=True)
@@ -163,16 +165,17 @@ def learn(
 
     # Six standard deviations of a correlation that is pure chance.
     left_the_start = torch.inf if samples is None else 1 - 6 / samples**0.5
-    descend(
-        model,
-        objective,
-        chosen,
-        state,
-        optimiser,
-        after_step=after_step,
-        record_every=record_every,
-        patience_below=left_the_start,
-    )
+    with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
+        descend(
+            model,
+            objective,
+            chosen,
+            state,
+            optimiser,
+            after_step=after_step,
+            record_every=record_every,
+            patience_below=left_the_start,
+        )
     if checkpoint is not None:
         save_checkpoint(checkpoint, config, model, optimiser, state)
     return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)

@@ -37,7 +37,9 @@ class Cell(Config):
     steps: int | None = None
 
 
-def _population(n: int, k: int, seeds: int, steps: int | None = None) -> list[Cell]:
+def _population(
+    n: int, k: int, seeds: int, steps: int | None = None, as_written_steps: int | None = None
+) -> list[Cell]:
     rows = [
         ("H1 as written", "as-written", False),
         ("H1 as coded", "as-coded", False),
@@ -46,7 +48,15 @@ def _population(n: int, k: int, seeds: int, steps: int | None = None) -> list[Ce
         ("bounded", "bounded", False),
     ]
     return [
-        Cell(label=label, recipe=recipe, n=n, k=k, seeds=seeds, sharp_start=sharp, steps=steps)
+        Cell(
+            label=label,
+            recipe=recipe,
+            n=n,
+            k=k,
+            seeds=seeds,
+            sharp_start=sharp,
+            steps=as_written_steps if recipe == "as-written" and as_written_steps else steps,
+        )
         for label, recipe, sharp in rows
     ]
 
@@ -64,7 +74,10 @@ def _samples(n: int, k: int, samples: int, seeds: int) -> Cell:
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_population(8, 2, 4, steps=300), _samples(8, 2, 1000, 4)],
     "laptop": [
-        *(cell for n in (12, 16, 20) for k in (2, 3, 4) for cell in _population(n, k, 32)),
+        *(cell for k in (2, 3, 4) for cell in _population(12, k, 32)),
+        *(cell for k in (2, 3, 4) for cell in _population(16, k, 32, as_written_steps=100)),
+        *(cell for k in (2, 4) for cell in _own(20, k, 32)),
+        *(cell for cell in _population(20, 3, 32) if cell.recipe != "as-written"),
         *(cell for n, k in ((40, 5), (100, 5), (1000, 10)) for cell in _own(n, k, 32)),
         *(_samples(12, k, 4000, 32) for k in (2, 3, 4)),
         *(_samples(16, k, 8000, 32) for k in (2, 3, 4)),
@@ -72,7 +85,8 @@ CONFIGS: dict[Scale, list[Cell]] = {
         _samples(100, 2, 4000, 32),
     ],
     "paper": [
-        *(cell for n in (12, 16, 20, 24) for k in (2, 3, 4, 5) for cell in _population(n, k, 100)),
+        *(cell for n in (12, 16) for k in (2, 3, 4, 5) for cell in _population(n, k, 100)),
+        *(c for n in (20, 24) for k in (2, 3, 4, 5) for c in _population(n, k, 100) if c.recipe != "as-written"),
         *(cell for n, k in ((40, 5), (100, 5), (100, 10), (1000, 5), (1000, 10)) for cell in _own(n, k, 100)),
         *(_samples(n, k, N, 100) for n, k, N in ((12, 3, 4000), (16, 3, 8000), (20, 4, 16000), (100, 2, 4000))),
     ],

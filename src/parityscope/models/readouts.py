@@ -54,15 +54,27 @@ class ZigZag(Readout):
         """Return ŷ elementwise."""
         if self.smoothing == 0:
             return self._exact(S)[0]
-        i = torch.arange(1, self.k + 1, dtype=S.dtype, device=S.device)
-        z = S[..., None] + 0.5 - i
-        # H1, Eq. (2)
-        neurons = (z + (z * z + self.smoothing).sqrt()) / 2
-        return 1 + ((-1) ** i * (8 * i - 4) * neurons).sum(-1)
+        value = torch.ones_like(S)
+        for i in range(1, self.k + 1):
+            z = S + (0.5 - i)
+            # H1, Eq. (2)
+            value = value + (-1) ** i * (4 * i - 2) * (z + (z * z + self.smoothing).sqrt())
+        return value
 
     def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
         """Return f(S) and f′(S); without smoothing both come from the segment S lies on."""
-        return self._exact(S) if self.smoothing == 0 else super().value_and_slope(S)
+        if self.smoothing == 0:
+            return self._exact(S)
+        value, slope = torch.ones_like(S), torch.zeros_like(S)
+        for i in range(1, self.k + 1):
+            z = S + (0.5 - i)
+            root = torch.addcmul(torch.full_like(z, self.smoothing), z, z).sqrt_()
+            weight = (-1) ** i * (4 * i - 2)
+            # σ = (z + √(z²+b))/2 and σ′ = σ/√(z²+b)
+            twice_sigma = z + root
+            value.add_(twice_sigma, alpha=weight)
+            slope.addcdiv_(twice_sigma, root, value=weight)
+        return value, slope
 
     def _exact(self, S: Tensor) -> tuple[Tensor, Tensor]:
         # Segment i covers [i − ½, i + ½): the first i neurons are on, and their slopes add up to (−1)^i·4i.

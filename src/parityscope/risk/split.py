@@ -11,9 +11,8 @@ Shapes: R runs, n positions, T = 2^mt table sums, Q queries per label, J cuts, d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import NamedTuple, TypeVar
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.risk.pieces import Pieces
+from parityscope.threads import single_threaded
 
 T = TypeVar("T")
 BASE = 8  # subset sums of at most this many positions by one matrix product
@@ -31,18 +31,6 @@ CHUNK = 1 << 17  # runs x labels x pieces x queries worked on at a time
 RUN_SUMS = 1 << 17  # runs x table sums worked on at a time
 MEMORY_LIMIT = 8e9
 WORKERS = 2  # threads for large tables
-
-
-@contextmanager
-def serial() -> Iterator[None]:
-    """Keep torch operations on the calling thread: most are short, and the barriers of a
-    thread team cost milliseconds each on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def in_parallel(tasks: list[Callable[[], T]]) -> list[T]:
@@ -308,7 +296,7 @@ def split_mean(
     group = max(1, RUN_SUMS >> table_size(n, most))
     probability = None if bias == 0.5 else torch.full_like(weights, bias)
     parts = []
-    with serial():
+    with single_threaded():
         for start in range(0, weights.shape[0], group):
             rows = slice(start, start + group)
             p = None if probability is None else probability[rows]
