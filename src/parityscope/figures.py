@@ -19,8 +19,11 @@ except ImportError:
     raise InvalidInput("figures need matplotlib: pip install 'parityscope[plots]'") from None
 
 Theme = Literal["light", "dark"]
-# Okabe and Ito's palette: distinguishable with every common form of colour blindness.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's palette, distinguishable with every common form of colour blindness; lightened for dark pages.
+_PALETTE = {
+    "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    "dark": ("#56B4E9", "#F08A4B", "#35C69B", "#E3A3C8", "#F2C14E", "#A6D8F7"),
+}
 HEAT = "viridis"
 _INK = {"light": ("#1a1a1a", "#ffffff"), "dark": ("#e8e8e8", "#16181d")}
 
@@ -32,7 +35,7 @@ def _style(theme: Theme) -> Any:
         "axes.titlesize": 12,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "axes.prop_cycle": cycler(color=PALETTE),
+        "axes.prop_cycle": cycler(color=_PALETTE[theme]),
         "legend.frameon": False,
         **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), paper),
         **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink),
@@ -51,6 +54,16 @@ def themed(draw: Callable[..., Figure], *arguments: Any, theme: Theme = "light")
         # Text and ticks are made lazily from the style in force, so they are made now.
         figure.canvas.draw()
         return figure
+
+
+def colour(index: int) -> str:
+    """Return a colour of the palette in force.
+
+    >>> with matplotlib.rc_context(_style("dark")):
+    ...     colour(0)
+    '#56B4E9'
+    """
+    return str(matplotlib.rcParams["axes.prop_cycle"].by_key()["color"][index])
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -85,7 +98,7 @@ def draw_attention(axes: Axes, attention: Any, support: tuple[int, ...], *, colo
     """Draw heads × positions as a heat map and mark the hidden bits above it."""
     heads, n = attention.shape
     image = axes.imshow(attention, aspect="auto", cmap=HEAT, vmin=0, vmax=1, interpolation="nearest")
-    axes.plot(support, [-0.5] * len(support), "v", color=PALETTE[1], markersize=8, clip_on=False, zorder=5)
+    axes.plot(support, [-0.5] * len(support), "v", color=colour(1), markersize=8, clip_on=False, zorder=5)
     axes.set(xlabel="position", ylabel="head", yticks=range(heads), xlim=(-0.5, n - 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["left", "bottom"]].set_visible(False)
@@ -107,7 +120,7 @@ def risk_figure(run: Learned) -> Figure:
     figure, axes = new_figure(7, 4)
     learned = run.learned
     for row in range(len(run.seeds)):
-        colour = PALETTE[2] if learned[row] else PALETTE[1]
+        line = colour(2) if learned[row] else colour(1)
         risk = run.history_risk[:, row].clamp(min=1e-6).numpy()
         axes.plot(
             run.history_steps.numpy(),

@@ -83,6 +83,7 @@ def _section(experiment: Experiment, scale: Scale, store: Store, out: Path) -> S
         text=experiment.TEXT,
         light=png(light, dpi=130),
         dark=png(dark, dpi=130),
+        width=round(96 * light.get_figwidth()),
         table=experiment.table(rows),
         findings=list(experiment.findings(rows)),
         command=f"parityscope reproduce {experiment.ID} --scale {scale}",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import HEAT, PALETTE, new_figure
+from parityscope.figures import HEAT, colour, new_figure
 from parityscope.models import ParityTransformer, ZigZag
 from parityscope.problems import Parity
 
@@ -88,7 +88,7 @@ def _draw_tokens(axes: Axes, bits: Sequence[int], support: Sequence[int], positi
     axes.text(1.55, n + 0.55, "embedding  $w_j=[x_j,\\,1-x_j,\\,\\sin,\\,\\cos]$", ha="center")
     for j, (bit, (sin, cos)) in enumerate(zip(bits, positions, strict=True)):
         y = n - 0.5 - j
-        ink = PALETTE[1] if j in support else None
+        ink = colour(1) if j in support else None
         axes.text(0.05, y, f"$x_{j}={bit}$", va="center", color=ink, fontsize=11)
         _box(axes, 0.8, y, 2.1, f"{bit},  {1 - bit},  {sin:+.2f},  {cos:+.2f}", ink=ink)
 
@@ -119,7 +119,7 @@ def _draw_heads(axes: Axes, row: Row, n: int, k: int) -> None:
 
 def _draw_classifier(axes: Axes, row: Row, n: int, k: int) -> None:
     numbers, neurons = row.numbers, row.arrays["neurons"].tolist()
-    _box(axes, 8.45, n / 2, 1.1, f"$S={numbers['score']:.3f}$", ink=PALETTE[0])
+    _box(axes, 8.45, n / 2, 1.1, f"$S={numbers['score']:.3f}$", ink=colour(0))
     axes.text(9.0, n + 0.55, "$S=k\\cdot v^*_1$", ha="center")
     axes.text(10.25, n + 0.55, "k neurons", ha="center")
     for i in range(k):
@@ -129,7 +129,7 @@ def _draw_classifier(axes: Axes, row: Row, n: int, k: int) -> None:
         weight = (-1) ** (i + 1) * (8 * (i + 1) - 4)
         axes.annotate("", (11.0, n / 2), (10.65, y), arrowprops={"arrowstyle": "->", "color": "#888"})
         axes.text(10.25, y - 0.62, f"× {weight}", ha="center", va="center", fontsize=9)
-    _box(axes, 11.02, n / 2, 0.93, f"$\\hat y={numbers['prediction']:.3f}$", ink=PALETTE[2])
+    _box(axes, 11.02, n / 2, 0.93, f"$\\hat y={numbers['prediction']:.3f}$", ink=colour(2))
     axes.text(11.49, n / 2 - 0.75, f"label {numbers['label']:+d}", ha="center", fontsize=10)
 
 

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import HEAT, PALETTE
+from parityscope.figures import HEAT, colour
 from parityscope.learning import learn
 from parityscope.measures import wilson_share
 from parityscope.models import ParityTransformer
@@ -130,7 +130,7 @@ def _draw_training(axes: Axes, row: Row) -> None:
         edge,
         row.config["support"],
         ">",
-        color=PALETTE[1],
+        color=colour(1),
         clip_on=False,
         transform=axes.get_yaxis_transform(),
         markersize=8,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from pydantic import Field
 
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import PALETTE, new_figure
+from parityscope.figures import colour, new_figure
 from parityscope.learning import learn
 from parityscope.measures import wilson_share
 from parityscope.problems import draw_problems
@@ -81,12 +81,12 @@ def plot(rows: Sequence[Row]) -> Figure:
     figure, panels = new_figure(3.0 * len(rows) + 0.6, 3.8, 1, len(rows), sharey=True)
     for axes, row in zip(panels, rows, strict=True):
         steps, risk = row.arrays["steps"], row.arrays["risk"].clamp(min=1e-3)
-        axes.plot(steps.numpy(), risk.numpy(), color=PALETTE[0], alpha=0.45, linewidth=1.1)
+        axes.plot(steps.numpy(), risk.numpy(), color=colour(0), alpha=0.45, linewidth=1.1)
         if "decrement" in row.numbers:
             # log c = log(1 − decrement); the line is flat to every digit, not approximated as flat.
             bound = row.numbers["first_risk"] * (steps * math.log1p(-row.numbers["decrement"])).exp()
-            axes.plot(steps.numpy(), bound.numpy(), "--", color=PALETTE[1], linewidth=2)
-            axes.text(0.5, 0.78, "$c^t$ of Theorem 5", color=PALETTE[1], ha="center", transform=axes.transAxes)
+            axes.plot(steps.numpy(), bound.numpy(), "--", color=colour(1), linewidth=2)
+            axes.text(0.5, 0.78, "$c^t$ of Theorem 5", color=colour(1), ha="center", transform=axes.transAxes)
         share = wilson_share(row.numbers["learned"], row.config["seeds"])
         axes.set_title(f"{row.config['label']}\n{share.successes} of {share.trials} learned", fontsize=10.5)
         axes.set(xlabel="step", yscale="log")

@@ -28,6 +28,7 @@ class Section:
     text: str
     light: bytes  # PNG for light pages and print
     dark: bytes  # PNG for dark pages
+    width: int  # in CSS pixels, so that small figures stay small
     table: Table
     findings: Sequence[Finding]
     command: str

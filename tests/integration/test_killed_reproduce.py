@@ -1,0 +1,95 @@
+"""`reproduce` killed with -9 at random moments: after resuming, the rows equal those of an uninterrupted run."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from parityscope.store import Store
+
+COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()", "reproduce", "--scale", "smoke"]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def start(out):
+    return subprocess.Popen(
+        [*COMMAND, "--out", str(out)], env=ONE_THREAD, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def rows_of(out):
+    return {(row.experiment, str(row.config)): row for row in Store(out / "store").rows()}
+
+
+def assert_same_rows(first, second):
+    assert first.keys() == second.keys()
+    for key, row in first.items():
+        assert row.numbers == second[key].numbers
+        assert row.arrays.keys() == second[key].arrays.keys()
+        for name, array in row.arrays.items():
+            assert torch.equal(array, second[key].arrays[name])
+
+
+def reproduce_with_kills(tmp_path, kills):
+    """Kill a reproduction at random moments between its start and its usual end, resuming each time."""
+    began = time.monotonic()
+    assert start(tmp_path / "straight").wait(timeout=300) == 0
+    usual = time.monotonic() - began
+    moment, out, killed = random.Random(1), tmp_path / "killed", 0
+    for _ in range(kills):
+        process = start(out)
+        try:
+            process.wait(timeout=moment.uniform(0.3, 1.0) * usual)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.communicate()
+    process = start(out)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert killed > 0
+    assert_same_rows(rows_of(tmp_path / "straight"), rows_of(out))
+    assert (out / "report.html").exists()
+    assert not list(out.rglob("*.part"))
+
+
+def test_rows_survive_kills(tmp_path):
+    reproduce_with_kills(tmp_path, kills=3)
+
+
+@pytest.mark.slow
+def test_rows_survive_twenty_kills(tmp_path):
+    reproduce_with_kills(tmp_path, kills=20)
+
+
+def test_an_unwritable_folder_is_one_sentence(tmp_path):
+    process = start("/proc/nowhere")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"Traceback" not in errors
+    assert b"/proc/nowhere" in errors
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence(tmp_path):
+    """A file system of 64 kB, where one can be mounted; the store must say so and keep what it has."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("cannot mount a small file system here")
+    try:
+        process = start(disk)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 2
+        assert b"Traceback" not in errors
+        assert b"full" in errors or b"No space left" in errors
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
