@@ -12,6 +12,7 @@ from parityscope.learning import Learned
 try:
     import matplotlib
     from matplotlib.axes import Axes
+    from matplotlib.colors import to_hex
     from matplotlib.figure import Figure
     from matplotlib.rcsetup import cycler
     from matplotlib.ticker import MaxNLocator
@@ -61,9 +62,9 @@ def colour(index: int) -> str:
 
     >>> with matplotlib.rc_context(_style("dark")):
     ...     colour(0)
-    '#56B4E9'
+    '#56b4e9'
     """
-    return str(matplotlib.rcParams["axes.prop_cycle"].by_key()["color"][index])
+    return to_hex(matplotlib.rcParams["axes.prop_cycle"].by_key()["color"][index])
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -125,7 +126,7 @@ def risk_figure(run: Learned) -> Figure:
         axes.plot(
             run.history_steps.numpy(),
             risk,
-            color=colour,
+            color=line,
             alpha=0.5,
             linewidth=1.2,
         )
