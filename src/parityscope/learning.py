@@ -27,7 +27,7 @@ from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 LEARNED_ACCURACY = 0.99
 _CHECKPOINT_SECONDS = 2.0
 _EXAMPLE_BYTES = 4e9
-_WORTH_A_THREAD = 2**20  # numbers in the position code; below, every operation is too short to be shared
+_WORTH_A_THREAD = 2**24  # numbers in the position code; below, every operation is too short to be shared
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,12 @@ def test_forty_bits_solved_by_one_hot_heads_have_no_risk():
 
 
 def test_too_large_a_request_says_what_it_needs():
-    with pytest.raises(InvalidInput, match=r"the split engine needs about \d+ GB at n = 60"):
-        population_risk(ParityTransformer(60, 3), Parity(60, (0, 1, 2)))
+    with pytest.raises(InvalidInput, match=r"the split engine needs about \d+ GB at n = 60, k = 3 and stops at 8 GB"):
+        population_risk(ParityTransformer(60, 3), Parity(60, (0, 1, 2)), engine="split")
 
 
 def test_what_it_does_not_cover_is_said():
-    with pytest.raises(InvalidInput, match="needs an additive score, a frozen piecewise-linear readout and a hinge"):
-        population_risk(ParityTransformer(8, 2, smoothing=0.1), Parity(8, (0, 1)), engine="split")
+    with pytest.raises(InvalidInput, match="the split engine needs an additive score and a frozen readout"):
+        population_risk(ParityTransformer(8, 2, full_matrix=True), Parity(8, (0, 1)), engine="split")
+    with pytest.raises(InvalidInput, match="the split engine needs an additive score and a frozen readout"):
+        population_risk(ParityTransformer(8, 2, smoothing=0.1), Parity(8, (0, 1)), engine="split", loss="logistic")

@@ -55,8 +55,8 @@ def _configs(n: int, k: int, seeds: int, **overrides: Any) -> list[Curves]:
 
 CONFIGS: dict[Scale, list[Curves]] = {
     "smoke": _configs(8, 2, 3, steps=100),
-    "laptop": _configs(16, 3, 16),
-    "paper": _configs(20, 3, 32),
+    "laptop": _configs(12, 3, 16),
+    "paper": _configs(16, 3, 32),
 }
 
 

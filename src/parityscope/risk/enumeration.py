@@ -20,7 +20,7 @@ from parityscope.models.readouts import Readout
 from parityscope.problems import bits_of
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
-from parityscope.risk.runs import Runs
+from parityscope.risk.runs import Mean, Runs
 
 MAX_BITS = 26
 _CHUNK_BITS = 11  # inputs per chunk; independent of the number of runs, so that a run's sums are too
@@ -40,7 +40,8 @@ def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*r
             *(tensor.detach().split(_RUNS_AT_ONCE) for tensor in runs.tensors), strict=True
         )
     ]
-    return runs.with_gradient(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
+    value, by_weight, by_offset = (torch.cat(parts) for parts in zip(*pieces, strict=True))
+    return runs.with_gradient(Mean(value, by_weight, by_offset))
 
 
 def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:

@@ -14,7 +14,6 @@ Conventions
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -75,6 +74,15 @@ class Pieces:
     def sides(self) -> tuple[Piecewise, Piecewise]:
         """Return both functions, label +1 first."""
         return self.plus, self.minus
+
+    def shifted(self, by: float) -> Pieces:
+        """Return the functions of S + by, so that an offset of the score is absorbed."""
+
+        def moved(side: Piecewise) -> Piecewise:
+            return replace(side, cuts=side.cuts - by, centres=side.centres - by)
+
+        low, high = self.domain
+        return replace(self, plus=moved(self.plus), minus=moved(self.minus), domain=(low - by, high - by))
 
     def check_domain(self, c: Tensor, offset: Tensor) -> None:
         """Refuse weights whose sums can leave the domain of the approximation."""
@@ -166,19 +174,3 @@ def label_noise(pieces: Pieces, rho: float) -> Pieces:
         moved = recentre(rows[other], centres[own] - centres[other])
         sides.append(Piecewise(cuts, (1 - rho) * rows[own] + rho * moved, centres[own]))
     return replace(pieces, plus=sides[0], minus=sides[1])
-
-
-@lru_cache(maxsize=64)
-def loss_pieces(f: PiecewiseLinear, loss: str, noise: float) -> Pieces | None:
-    """Return the pieces of a named loss behind a piecewise-linear readout, or None when it has none."""
-    power = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}.get(loss)
-    if power is None:
-        return None
-    pieces = hinge(f, power)
-    return label_noise(pieces, noise) if noise else pieces
-
-
-@lru_cache(maxsize=64)
-def accuracy_pieces(f: PiecewiseLinear) -> Pieces:
-    """Return the pieces of the share of right signs."""
-    return accuracy(f)

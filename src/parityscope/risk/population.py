@@ -9,15 +9,18 @@ from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore, additive_score
-from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.risk import closed_form, enumeration
+from parityscope.risk.engines import evaluate_pieces
 from parityscope.risk.law import Law, Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
-from parityscope.risk.pieces import Pieces, accuracy_pieces, loss_pieces
+from parityscope.risk.pieces import Pieces
+from parityscope.risk.represent import accuracy_pieces, loss_pieces, score_range
 from parityscope.risk.runs import Runs
-from parityscope.risk.split import split_mean
 
-ENGINES = ("auto", "enumerate", "split", "closed-form")
+_ON_PIECES = ("split", "spectral", "grouped")
+ENGINES = ("auto", "enumerate", *_ON_PIECES, "closed-form")
+# Fitted pieces are many: up to this size visiting all inputs is no slower.
+_ENUMERATE_UP_TO = 16
 
 
 class Risk(NamedTuple):
@@ -28,11 +31,19 @@ class Risk(NamedTuple):
     engine: str
 
 
-def population_risk(model: nn.Module, problem: Problems, *, loss: str = "squared-hinge", engine: str = "auto") -> Risk:
+def population_risk(
+    model: nn.Module,
+    problem: Problems,
+    *,
+    loss: str = "squared-hinge",
+    engine: str = "auto",
+    tolerance: float = 1e-9,
+) -> Risk:
     """Return the risk over the law of the problem, exact up to `error_bound`.
 
-    `problem` is one `Parity`, or one per run of the model. `auto` takes the closed form for a cosine readout, the
-    split engine (about 2^{n/2} steps) for a piecewise-linear one, and enumerates otherwise.
+    `problem` is one `Parity`, or one per run of the model. `auto` takes the closed form for a cosine readout; for other
+    frozen readouts of an additive score the cheapest of split (about 2^{n/2} steps), grouped (few distinct weights) and
+    spectral (diffuse attention at large n) whose proved error meets `tolerance`; and enumerates everything else.
 
     >>> from parityscope.models import ParityTransformer
     >>> from parityscope.problems import Parity
@@ -40,23 +51,31 @@ def population_risk(model: nn.Module, problem: Problems, *, loss: str = "squared
     >>> risk.engine, tuple(risk.value.shape)
     ('split', ())
     """
+    if engine not in ENGINES:
+        raise InvalidInput(f"unknown engine {engine!r}: choose one of {', '.join(ENGINES)}")
     law, chosen, score = law_of(problem), named_loss(loss), additive_score(model)
-    pieces = _pieces(score, chosen, law)
-    name = _choose(engine, score, chosen, pieces)
-    if name == "closed-form":
+    if engine in ("auto", "closed-form") and closed_form.applies(score, chosen):
         assert score is not None
-        mean = closed_form.closed_form_mean(score, law, chosen)
-    elif name == "split":
-        assert score is not None
-        assert pieces is not None
-        mean = _split(score, law, pieces)
-    else:
-        mean = enumeration.enumerated_mean(model, law, chosen)
-    value = chosen.of_mean(mean)
-    return Risk(value, _rounding_bound(value, law), name)
+        value = chosen.of_mean(closed_form.closed_form_mean(score, law, chosen))
+        return Risk(value, _rounding_bound(value, law), "closed-form")
+    if engine == "closed-form":
+        raise InvalidInput(
+            f"the closed form covers the cosine readout with {', '.join(closed_form.LOSSES)};"
+            f" use engine='enumerate' for this model with {loss}"
+        )
+    pieces = None if engine == "enumerate" else _pieces(score, chosen, law, tolerance)
+    if engine in _ON_PIECES and pieces is None:
+        raise InvalidInput(
+            f"the {engine} engine needs an additive score and a frozen readout that is piecewise linear (or the"
+            f" smoothed zig-zag with a hinge loss); use engine='enumerate' for this model with {loss}"
+        )
+    if score is None or pieces is None or (engine == "auto" and pieces.error > 0 and law.n <= _ENUMERATE_UP_TO):
+        value = chosen.of_mean(enumeration.enumerated_mean(model, law, chosen))
+        return Risk(value, _rounding_bound(value, law), "enumerate")
+    return _evaluated(score, law, pieces, engine, tolerance, chosen)
 
 
-def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto") -> Risk:
+def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:
     """Return the exact probability of a right sign, over the law of the bits and noiseless labels.
 
     A prediction of exactly 0 counts as −1.
@@ -66,34 +85,33 @@ def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "a
     >>> float(population_accuracy(parity_ffnn(8, (1, 4)), Parity(8, (1, 2))).value)
     0.5
     """
-    law, score = law_of(problem), additive_score(model)
-    linear = _sign_equivalent(score) if score is not None and _frozen(score) else None
-    if engine not in ("auto", "enumerate", "split"):
-        raise InvalidInput(f"unknown accuracy engine {engine!r}: choose one of auto, enumerate, split")
-    if engine == "split" and linear is None:
+    if engine not in ("auto", "enumerate", *_ON_PIECES):
         raise InvalidInput(
-            "the split engine needs a readout whose sign changes at known places; use engine='enumerate'"
+            f"unknown accuracy engine {engine!r}: choose one of auto, enumerate, {', '.join(_ON_PIECES)}"
         )
-    if linear is None or score is None or engine == "enumerate":
-        value, name = enumeration.enumerated_accuracy(model, law), "enumerate"
-    else:
+    law, score = law_of(problem), additive_score(model)
+    linear = None
+    if score is not None and _frozen(score) and engine != "enumerate":
+        linear = score.readout.sign_equivalent(*score_range(score.weights.detach(), score.offset.detach()))
+    if score is not None and linear is not None:
         with torch.no_grad():
-            value, name = _split(score, law, accuracy_pieces(linear)), "split"
-    return Risk(value, _rounding_bound(value, law), name)
+            return _evaluated(score, law, accuracy_pieces(linear), engine, tolerance, named_loss("hinge"))
+    if engine in _ON_PIECES:
+        raise InvalidInput(f"the {engine} engine needs a readout whose sign changes at known places; use 'enumerate'")
+    value = enumeration.enumerated_accuracy(model, law)
+    return Risk(value, _rounding_bound(value, law), "enumerate")
 
 
-def _split(score: AdditiveScore, law: Law, pieces: Pieces) -> Tensor:
+def _evaluated(score: AdditiveScore, law: Law, pieces: Pieces, engine: str, tolerance: float, loss: Loss) -> Risk:
     runs = Runs.of(score, law)
-    weights, offset, mask = (tensor.detach() for tensor in runs.tensors)
-    wanted = torch.is_grad_enabled() and (runs.weights.requires_grad or runs.offset.requires_grad)
-    return runs.with_gradient(*split_mean(weights, offset, mask, pieces, bias=law.bias, want_gradient=wanted))
-
-
-def _sign_equivalent(score: AdditiveScore) -> PiecewiseLinear | None:
-    weights, offset = score.weights.detach(), score.offset.detach()
-    low = float((weights.clamp(max=0).sum(-1) + offset).min())
-    high = float((weights.clamp(min=0).sum(-1) + offset).max())
-    return score.readout.sign_equivalent(low, high)
+    mean, name = evaluate_pieces(runs, pieces, law.bias, engine, tolerance)
+    value = loss.of_mean(runs.with_gradient(mean))
+    # Squaring the mean, the only other thing done to it, stretches its error by at most 2(mean + error).
+    proved = torch.as_tensor(mean.error_bound, dtype=value.dtype) + pieces.error * (name == "split")
+    stretch = 1.0 if loss.name != "squared-mean-hinge" else 2 * (mean.value.abs() + proved).max()
+    return Risk(
+        value, (proved * stretch).expand(len(mean.value)).reshape(runs.shape) + _rounding_bound(value, law), name
+    )
 
 
 def _frozen(score: AdditiveScore) -> bool:
@@ -101,31 +119,11 @@ def _frozen(score: AdditiveScore) -> bool:
     return not any(p.requires_grad for p in score.readout.parameters())
 
 
-def _pieces(score: AdditiveScore | None, loss: Loss, law: Law) -> Pieces | None:
-    """Return the loss as a piecewise polynomial of the score, or None when it is not one."""
+def _pieces(score: AdditiveScore | None, loss: Loss, law: Law, tolerance: float) -> Pieces | None:
     if score is None or not _frozen(score):
         return None
-    linear = score.readout.piecewise_linear()
-    return None if linear is None else loss_pieces(linear, loss.name, law.noise)
-
-
-def _choose(engine: str, score: AdditiveScore | None, loss: Loss, pieces: Pieces | None) -> str:
-    if engine not in ENGINES:
-        raise InvalidInput(f"unknown engine {engine!r}: choose one of {', '.join(ENGINES)}")
-    closed = closed_form.applies(score, loss)
-    if engine == "closed-form" and not closed:
-        raise InvalidInput(
-            f"the closed form covers the cosine readout with {', '.join(closed_form.LOSSES)};"
-            f" use engine='enumerate' for this model with {loss.name}"
-        )
-    if engine == "split" and pieces is None:
-        raise InvalidInput(
-            f"the split engine needs an additive score, a frozen piecewise-linear readout and a hinge loss;"
-            f" use engine='enumerate' for this model with {loss.name}"
-        )
-    if engine != "auto":
-        return engine
-    return "closed-form" if closed else "enumerate" if pieces is None else "split"
+    domain = score_range(score.weights.detach(), score.offset.detach())
+    return loss_pieces(score.readout, loss.name, law.noise, domain, tolerance / 2)
 
 
 def _rounding_bound(value: Tensor, law: Law) -> Tensor:

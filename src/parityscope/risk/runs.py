@@ -12,6 +12,15 @@ from parityscope.models.additive import AdditiveScore
 from parityscope.risk.law import Law
 
 
+class Mean(NamedTuple):
+    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and a proved error."""
+
+    value: Tensor
+    by_weight: Tensor | None
+    by_offset: Tensor | None
+    error_bound: Tensor | float = 0.0
+
+
 class Runs(NamedTuple):
     """What an engine works on: weights, offset and hidden mask of every run."""
 
@@ -33,12 +42,18 @@ class Runs(NamedTuple):
         """Weights, offset and mask."""
         return self.weights, self.offset, self.mask
 
-    def with_gradient(self, value: Tensor, by_weight: Tensor | None, by_offset: Tensor | None) -> Tensor:
+    @property
+    def want_gradient(self) -> bool:
+        """Whether anybody will ask for a gradient."""
+        return torch.is_grad_enabled() and (self.weights.requires_grad or self.offset.requires_grad)
+
+    def with_gradient(self, mean: Mean) -> Tensor:
         """Return the values in the shape of the runs, differentiable through gradients that are already known.
 
         A linear term that is zero in value carries them.
         """
-        if by_weight is not None and by_offset is not None:
-            value = value + ((self.weights - self.weights.detach()) * by_weight).sum(-1)
-            value = value + (self.offset - self.offset.detach()) * by_offset
+        value = mean.value
+        if mean.by_weight is not None and mean.by_offset is not None:
+            value = value + ((self.weights - self.weights.detach()) * mean.by_weight).sum(-1)
+            value = value + (self.offset - self.offset.detach()) * mean.by_offset
         return value.reshape(self.shape)

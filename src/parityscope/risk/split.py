@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.risk.pieces import Pieces
+from parityscope.risk.runs import Mean
 from parityscope.threads import single_threaded
 
 T = TypeVar("T")
@@ -257,14 +258,6 @@ def sweep(t: Tables, f: Stack, moments: list[Tensor | None], spans: list[slice],
     return out
 
 
-class Mean(NamedTuple):
-    """E[L] of every run with its gradient by weight (R, n) and by offset (R,); None when it was not asked for."""
-
-    value: Tensor
-    by_weight: Tensor | None
-    by_offset: Tensor | None
-
-
 def evaluate(t: Tables, pieces: Pieces, want_gradient: bool = True) -> Mean:
     """Return the mean loss from prepared tables."""
     f, (runs, _, count) = Stack.of(pieces), t.query.shape
@@ -313,9 +306,14 @@ def required_bytes(n: int, k: int) -> float:
     return 8.0 * (12 * 2**table + 24 * 2 ** max(0, n - table - 1))
 
 
+def fits(n: int, k: int) -> bool:
+    """Say whether the split engine takes a problem of this size."""
+    return required_bytes(n, k) <= MEMORY_LIMIT
+
+
 def _check_memory(n: int, k: int) -> None:
-    needed = required_bytes(n, k)
-    if needed > MEMORY_LIMIT:
+    if not fits(n, k):
         raise InvalidInput(
-            f"the split engine needs about {needed / 1e9:.0f} GB at n = {n} and stops at {MEMORY_LIMIT / 1e9:.0f} GB"
+            f"the split engine needs about {required_bytes(n, k) / 1e9:.0f} GB at n = {n}, k = {k} and stops at"
+            f" {MEMORY_LIMIT / 1e9:.0f} GB"
         )

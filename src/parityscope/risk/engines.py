@@ -1,0 +1,94 @@
+"""The engines that work on piecewise polynomials of the score, and which of them to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.risk import split
+from parityscope.risk.grouped import LIMIT, Grouped, cost, grouped_risk, groups
+from parityscope.risk.pieces import Pieces
+from parityscope.risk.runs import Mean, Runs
+from parityscope.risk.spectral import Spectral, spectral_risk
+from parityscope.threads import single_threaded
+
+_SPLIT_AT_ONCE = 36  # bits that the split engine does in a fraction of a second
+_MERGE = 1e-13  # weights this close, relative to the largest, count as equal
+
+
+class Evaluated(NamedTuple):
+    """What an engine gave, and its name."""
+
+    mean: Mean
+    engine: str
+
+
+def evaluate_pieces(runs: Runs, pieces: Pieces, bias: float, engine: str, tolerance: float) -> Evaluated:
+    """Return the mean by the named engine, or by the cheapest one whose proved error meets the tolerance."""
+    if engine == "split":
+        return Evaluated(_split(runs, pieces, bias), "split")
+    if engine in ("spectral", "grouped") and bias != 0.5:
+        raise InvalidInput(f"the {engine} engine needs uniform bits, got bias {bias}: use engine='split'")
+    if engine == "grouped":
+        return Evaluated(_one_by_one(runs, pieces, _grouped), "grouped")
+    if engine == "spectral":
+        return Evaluated(_one_by_one(runs, pieces, _spectral(tolerance)), "spectral")
+    return _cheapest(runs, pieces, bias, tolerance)
+
+
+def _cheapest(runs: Runs, pieces: Pieces, bias: float, tolerance: float) -> Evaluated:
+    n, k = runs.mask.shape[1], int(runs.mask.sum(1).max())
+    if bias == 0.5 and n > _SPLIT_AT_ONCE:
+        if all(_count_vectors(w, m) <= LIMIT for w, m in zip(runs.weights, runs.mask, strict=True)):
+            return Evaluated(_one_by_one(runs, pieces, _grouped), "grouped")
+        if not split.fits(n, k):
+            mean = _one_by_one(runs, pieces, _spectral(tolerance))
+            reached = float(torch.as_tensor(mean.error_bound).max())
+            if reached > tolerance:
+                raise InvalidInput(
+                    f"no exact engine fits: split needs about {split.required_bytes(n, k):.0e} bytes at n = {n}, and"
+                    f" spectral proves an error of {reached:.0e}, not {tolerance:.0e}, for attention this uneven;"
+                    " accept a larger tolerance or use estimated_risk"
+                )
+            return Evaluated(mean, "spectral")
+    return Evaluated(_split(runs, pieces, bias), "split")
+
+
+def _split(runs: Runs, pieces: Pieces, bias: float) -> Mean:
+    weights, offset, mask = (tensor.detach() for tensor in runs.tensors)
+    return split.split_mean(weights, offset, mask, pieces, bias=bias, want_gradient=runs.want_gradient)
+
+
+def _count_vectors(weights: Tensor, mask: Tensor) -> int:
+    return cost(groups(weights.detach(), mask, _MERGE))
+
+
+def _grouped(weights: Tensor, mask: Tensor, pieces: Pieces) -> Grouped:
+    return grouped_risk(weights, mask, pieces, _MERGE)
+
+
+def _spectral(tolerance: float) -> Callable[[Tensor, Tensor, Pieces], Spectral]:
+    def evaluate(weights: Tensor, mask: Tensor, pieces: Pieces) -> Spectral:
+        return spectral_risk(weights, mask, pieces, tol=tolerance / 2)
+
+    return evaluate
+
+
+def _one_by_one(runs: Runs, pieces: Pieces, evaluate: Callable[[Tensor, Tensor, Pieces], Grouped | Spectral]) -> Mean:
+    """Evaluate run by run; an offset of the score shifts the pieces instead."""
+    weights, offset, mask = (tensor.detach() for tensor in runs.tensors)
+    with single_threaded(), torch.no_grad():
+        results = [
+            evaluate(w, m, pieces.shifted(o) if o else pieces)
+            for w, o, m in zip(weights, offset.tolist(), mask, strict=True)
+        ]
+    return Mean(
+        weights.new_tensor([result.value for result in results]),
+        torch.stack([result.grad for result in results]),
+        weights.new_tensor([result.mean_slope for result in results]),
+        weights.new_tensor([result.value_bound for result in results]),
+    )

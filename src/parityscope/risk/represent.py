@@ -1,0 +1,60 @@
+"""From a readout and a loss to piecewise polynomials of the score: exact where they are, fitted where smooth."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from torch import Tensor
+
+from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.models.readouts import Readout, ZigZag
+from parityscope.risk.pieces import Pieces, accuracy, hinge, label_noise
+from parityscope.risk.smooth import logistic, smooth_hinge, smooth_zigzag
+
+_POWER = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
+
+
+def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
+    """Return an interval with whole ends that holds every score S = offset + Σ_j weights_j x_j of every run."""
+    low = (weights.clamp(max=0).sum(-1) + offset).min()
+    high = (weights.clamp(min=0).sum(-1) + offset).max()
+    return math.floor(float(low) - 1e-9), math.ceil(float(high) + 1e-9)
+
+
+def loss_pieces(
+    readout: Readout, loss: str, noise: float, domain: tuple[float, float], tolerance: float
+) -> Pieces | None:
+    """Return the loss as a function of the score, or None when it has no such form here.
+
+    Piecewise-linear readouts with a hinge loss are exact. The logistic loss behind them, and hinge losses behind the
+    smoothed zig-zag, are fitted on `domain` to within `tolerance`.
+    """
+    linear = readout.piecewise_linear()
+    if linear is not None and (loss in _POWER or loss == "logistic"):
+        return _linear_pieces(linear, loss, noise, domain, tolerance)
+    if isinstance(readout, ZigZag) and loss in _POWER:
+        return _zigzag_pieces(readout.k, readout.smoothing, _POWER[loss], noise, domain, tolerance)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _linear_pieces(
+    f: PiecewiseLinear, loss: str, noise: float, domain: tuple[float, float], tolerance: float
+) -> Pieces:
+    pieces = logistic(f, domain, tol=tolerance) if loss == "logistic" else hinge(f, _POWER[loss])
+    return label_noise(pieces, noise) if noise else pieces
+
+
+@lru_cache(maxsize=64)
+def _zigzag_pieces(
+    k: int, smoothing: float, power: int, noise: float, domain: tuple[float, float], tolerance: float
+) -> Pieces:
+    pieces = smooth_hinge(*smooth_zigzag(k, smoothing), domain, power, tol=tolerance)
+    return label_noise(pieces, noise) if noise else pieces
+
+
+@lru_cache(maxsize=64)
+def accuracy_pieces(f: PiecewiseLinear) -> Pieces:
+    """Return the share of right signs as a function of the score; a prediction of exactly 0 counts as −1."""
+    return accuracy(f)

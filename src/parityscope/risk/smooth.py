@@ -1,0 +1,159 @@
+"""Smooth losses and readouts as piecewise polynomials with a proved error.
+
+Chebyshev interpolation of degree d on an interval errs by at most 4 M rho^-d / (rho - 1) if the
+function is analytic and at most M in modulus inside the Bernstein ellipse rho.  All branch cuts
+here are vertical rays, so an ellipse is clear of them once it is clear of their tips.  M is taken
+as 1.1 times the maximum over 256 boundary points.  Intervals are halved until the bound fits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.risk.pieces import TIE, Pieces, Piecewise, assemble
+
+Complex = npt.NDArray[Any]
+Real = npt.NDArray[Any]
+Function = Callable[[Complex], Complex]  # complex in, complex out
+
+
+@dataclass(frozen=True)
+class Analytic:
+    """A function analytic on [low, high] with branch cuts rising vertically from ``tips``."""
+
+    low: float
+    high: float
+    fn: Function
+    tips: Complex
+
+
+def _ellipse_error(f: Analytic, a: float, b: float, degree: int) -> float:
+    mid, half = 0.5 * (a + b), 0.5 * (b - a)
+    z = (f.tips - mid) / half
+    grow = np.abs(z + np.sqrt(z - 1) * np.sqrt(z + 1)).min() if len(z) else np.inf
+    best, turn = np.inf, np.exp(2j * np.pi * np.arange(256) / 256)
+    edge = min(1 + 0.95 * (grow - 1), 1e4)
+    for rho in edge ** np.linspace(0.3, 1.0, 8):
+        with np.errstate(all="ignore"):
+            peak = 1.1 * np.abs(f.fn(mid + half * 0.5 * (rho * turn + 1 / (rho * turn)))).max()
+        peak = peak if np.isfinite(peak) else np.inf
+        best = min(best, 4 * peak * rho**-degree / (rho - 1))
+    return float(best)
+
+
+def _interpolate(fn: Function, a: float, b: float, degree: int) -> list[float]:
+    """Monomial coefficients about the midpoint."""
+    mid, half = 0.5 * (a + b), 0.5 * (b - a)
+    x = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    cheb = np.polynomial.chebyshev.chebfit(x, fn(mid + half * x + 0j).real, degree)
+    mono = np.polynomial.chebyshev.cheb2poly(cheb)
+    mono = np.pad(mono, (0, degree + 1 - len(mono)))
+    return list(mono / half ** np.arange(degree + 1))
+
+
+def fit(parts: list[Analytic], degree: int, tol: float) -> tuple[Piecewise, float]:
+    """One label's function, given as consecutive analytic stretches; returns the proved error."""
+    rows: list[tuple[float, list[float], float]] = []
+    worst = 0.0
+    for part in parts:
+        todo = [(part.low, part.high)]
+        while todo:
+            a, b = todo.pop()
+            err = _ellipse_error(part, a, b, degree)
+            if err > tol and b - a > 1e-6:
+                mid = 0.5 * (a + b)
+                todo += [(mid, b), (a, mid)]
+                continue
+            worst = max(worst, err)
+            rows.append((a - TIE, _interpolate(part.fn, a, b, degree), 0.5 * (a + b)))
+    return assemble(rows, degree), worst
+
+
+def softplus(w: Complex) -> Complex:
+    """log(1 + exp(w)), complex, cut along Re w = 0, |Im w| >= pi."""
+    big = w.real > 0
+    tail = np.log1p(np.exp(np.where(big, -w, w)))
+    return np.where(big, w + tail, tail)
+
+
+def logistic(f: PiecewiseLinear, domain: tuple[float, float], degree: int = 8, tol: float = 1e-9) -> Pieces:
+    """log(1 + exp(-y f(S))) on ``domain``."""
+    sides, errors = [], []
+    for y in (1, -1):
+        parts = []
+        for left, right, anchor, value, slope in f.segments():
+            low, high = max(left, domain[0]), min(right, domain[1])
+            if low >= high:
+                continue
+            zero = anchor - value / slope if slope else 0.0
+            tips = zero + np.array([1j, -1j]) * math.pi / abs(slope) if slope else np.empty(0)
+            fn = lambda s, v=value, g=slope, a=anchor, y=y: softplus(-y * (v + g * (s - a)))  # noqa: E731
+            parts.append(Analytic(low, high, fn, tips))
+        side, err = fit(parts, degree, tol)
+        sides.append(side)
+        errors.append(err)
+    return Pieces(sides[0], sides[1], max(errors), domain)
+
+
+def smooth_zigzag(k: int, b: float) -> tuple[Function, Complex]:
+    """Zig-zag with relu(z) replaced by (z + sqrt(z^2 + b)) / 2, and its branch points."""
+    i = np.arange(1, k + 1)
+    gain = (-1.0) ** i * (8 * i - 4)
+
+    def fn(s: Complex) -> Complex:
+        z = np.asarray(s)[..., None] + 0.5 - i
+        return 1 + (gain * 0.5 * (z + np.sqrt(z * z + b))).sum(-1)
+
+    joints = i - 0.5
+    return fn, np.concatenate([joints + 1j * math.sqrt(b), joints - 1j * math.sqrt(b)])
+
+
+def roots(fn: Callable[[Real], Real], low: float, high: float, cells: int = 20001) -> list[float]:
+    """Sign changes of a real function seen on a fine grid, refined by bisection."""
+    x = np.linspace(low, high, cells)
+    v = fn(x)
+    at = np.nonzero(np.sign(v[1:]) * np.sign(v[:-1]) < 0)[0]
+    a, b = x[at], x[at + 1]
+    for _ in range(60):
+        m = 0.5 * (a + b)
+        left = np.sign(fn(m)) == np.sign(fn(a))
+        a, b = np.where(left, m, a), np.where(left, b, m)
+    return sorted({*a.tolist(), *x[v == 0].tolist()})
+
+
+def smooth_hinge(
+    fn: Function, tips: Complex, domain: tuple[float, float], power: int = 2, degree: int = 5, tol: float = 1e-9
+) -> Pieces:
+    """max(0, 1 - y f(S)) ** power for an analytic readout f."""
+    plus, minus = (_hinge_side(fn, tips, domain, y, power, degree, tol) for y in (1, -1))
+    return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain)
+
+
+def _hinge_side(
+    fn: Function, tips: Complex, domain: tuple[float, float], y: int, power: int, degree: int, tol: float
+) -> tuple[Piecewise, float]:
+    def margin(s: Complex) -> Complex:
+        return 1 - y * fn(s)
+
+    def loss(s: Complex) -> Complex:
+        return margin(s) ** power
+
+    def nothing(s: Complex) -> Complex:
+        return 0 * s
+
+    marks = [domain[0], *roots(lambda s: margin(s + 0j).real, *domain), domain[1]]
+    parts = []
+    for a, b in itertools.pairwise(marks):
+        if b - a < 1e-14:
+            continue
+        keep = margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
+        parts.append(Analytic(a, b, loss, tips) if keep else Analytic(a, b, nothing, np.empty(0)))
+    return fit(parts, degree, tol)

@@ -1,0 +1,298 @@
+"""Risk of diffuse attention at large n through the characteristic function of S.
+
+With mu = sum(c)/2 and t the frequency,
+    E[exp(it(S-mu))]   = prod_j cos(t c_j/2)                                =: A(t)
+    E[y exp(it(S-mu))] = (-i)^k prod_B sin(t c_j/2) prod_not-B cos(t c_j/2) =: (-i)^k B(t)
+are real up to a constant.  The loss pieces are made periodic (a quintic joins the two ends where
+S almost never is), so their Fourier coefficients are finite sums over the jumps of derivatives.
+Only frequencies whose A(t) is not provably negligible are evaluated; docs/engines.md derives the bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from parityscope.risk.pieces import TIE, Pieces, Piecewise, recentre
+
+EPS = 2.3e-16
+OUTSIDE = 1e-20  # admitted probability of leaving the window
+NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-NEGLIGIBLE) are bounded, not evaluated
+BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
+
+
+@dataclass(frozen=True)
+class Window:
+    """S - mu stays in [-half, half] but for probability ``outside``; functions get this period."""
+
+    centre: float
+    half: float
+    period: float
+    outside: float
+
+    @staticmethod
+    def of(c: Tensor) -> Window:
+        """Return the window that Hoeffding's inequality gives for these weights."""
+        reach, energy = float(c.abs().sum()) / 2, float(c.square().sum())
+        half = math.sqrt(energy * math.log(2 / OUTSIDE) / 2)  # Hoeffding
+        outside = 0.0 if half >= reach else OUTSIDE
+        half = min(half, reach * (1 + 1e-9)) + 1e-9
+        return Window(float(c.sum()) / 2, half, 2.5 * half, outside)
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """A periodic piecewise polynomial: derivative jumps (B, r) at ``where`` (relative to mu)."""
+
+    where: Tensor
+    size: Tensor
+    mean: float
+    peak: float  # largest |value| and |slope| met, for the error of leaving the window
+    steep: float
+
+    def coefficients(self, t: Tensor, period: float) -> Tensor:
+        """Complex Fourier coefficients at frequencies t > 0."""
+        z = torch.complex(torch.zeros_like(t), -1 / t)  # 1 / (it)
+        poly = self.size[:, -1:].to(z.dtype).expand(-1, len(t))
+        for r in range(self.size.shape[1] - 2, -1, -1):
+            poly = poly * z + self.size[:, r, None]
+        phase = torch.exp(-1j * self.where[:, None] * t)
+        return (poly * phase).sum(0) * z / period
+
+    def envelope(self, t: Tensor, period: float) -> Tensor:
+        """Upper bound of |coefficients|."""
+        total, power = self.size.abs().sum(0), 1 / t
+        out = torch.zeros_like(t)
+        for r in range(len(total)):
+            out, power = out + total[r] * power, power / t
+        return out / period
+
+
+def _quintic(left: Tensor, right: Tensor, width: float) -> Tensor:
+    """Coefficients about the start of the quintic with given (f, f', f'') at both ends."""
+    h = torch.tensor([width**i for i in range(6)], dtype=torch.float64)
+    start = torch.tensor([left[0], left[1], left[2] / 2], dtype=torch.float64)
+    rows = torch.tensor([[1.0, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5], [0, 0, 2, 6, 12, 20]], dtype=torch.float64)
+    scaled = torch.tensor([right[0], right[1] * width, right[2] * width**2], dtype=torch.float64)
+    rest = torch.linalg.solve(rows[:, 3:], scaled - rows[:, :3] @ (start * h[:3]))
+    return torch.cat([start, rest / h[3:]])
+
+
+def _derivatives(coefs: Tensor, at: Tensor) -> Tensor:
+    """Rows: all derivatives at centre + at, of polynomials (P, d+1) about their centres."""
+    fact = torch.tensor([math.factorial(r) for r in range(coefs.shape[1])], dtype=torch.float64)
+    return recentre(coefs, at) * fact
+
+
+def periodic(f: Piecewise, w: Window) -> Jumps:
+    """Restrict f to the window and close it smoothly into a periodic function."""
+    low, high = w.centre - w.half, w.centre + w.half
+    cuts = f.cuts + TIE  # the joints themselves
+    inner = cuts[(cuts > low) & (cuts < high)]
+    first = int((cuts <= low).sum())
+    rows = slice(first, first + len(inner) + 1)
+    coefs = torch.nn.functional.pad(f.coefs[rows], (0, max(0, 5 - f.degree)))
+    centres = f.centres[rows]
+    starts = torch.cat([torch.tensor([low], dtype=torch.float64), inner])
+    ends = torch.cat([inner, torch.tensor([high], dtype=torch.float64)])
+    at_start, at_end = _derivatives(coefs, starts - centres), _derivatives(coefs, ends - centres)
+    gap = w.period - 2 * w.half
+    bridge = torch.zeros(1, coefs.shape[1], dtype=torch.float64)
+    bridge[0, :6] = _quintic(at_end[-1], at_start[0], gap)
+    bridge_end = _derivatives(bridge, torch.tensor([gap], dtype=torch.float64))
+    bridge_start = _derivatives(bridge, torch.zeros(1, dtype=torch.float64))
+    before = torch.cat([bridge_end, at_end])
+    after = torch.cat([at_start, bridge_start])
+    size = after - before
+    size[[0, -1], :3] = 0.0  # joined to second order
+    local = torch.cat([recentre(coefs, starts - centres), bridge])
+    length = torch.cat([ends - starts, torch.tensor([gap], dtype=torch.float64)])
+    integral = torch.stack([local[:, r] * length ** (r + 1) / (r + 1) for r in range(local.shape[1])]).sum()
+    grid = local[:, :, None] * length[:, None, None] ** torch.arange(local.shape[1])[None, :, None]
+    where = torch.cat([starts, torch.tensor([high], dtype=torch.float64)]) - w.centre
+    return Jumps(
+        where,
+        size,
+        float(integral) / w.period,
+        float(grid.abs().sum(1).max()),
+        float(torch.cat([at_start[:, 1], at_end[:, 1]]).abs().max()),
+    )
+
+
+@dataclass(frozen=True)
+class Scan:
+    """|A(t)|^4 <= exp(-n + Re sum_j exp(i t c_j)); the mean of exp(i t (c_j - mean c)) moves by at
+    most mean|c_j - mean c| per unit of t, so one evaluation bounds a whole block of frequencies."""
+
+    c: Tensor
+    base: float
+
+    @property
+    def spread(self) -> float:
+        """The mean distance of a weight from their mean."""
+        return float((self.c - self.c.mean()).abs().mean())
+
+    def _alive(self, starts: Tensor, per: int) -> tuple[Tensor, Tensor, float]:
+        """Blocks of ``per`` multiples that may matter, with their mean phase factor."""
+        n, dev = len(self.c), self.c - self.c.mean()
+        slack = self.spread * self.base * (per - 1) / 2
+        kept, factor = [], []
+        for part in starts.split(max(1, BLOCK // n)):
+            angle = ((part.double() + (per - 1) / 2) * self.base)[:, None] * dev
+            psi = torch.complex(angle.cos().mean(1), angle.sin().mean(1))
+            live = (1 - psi.abs() - slack) * n / 4 < NEGLIGIBLE
+            kept.append(part[live])
+            factor.append(psi[live])
+        return torch.cat(kept), torch.cat(factor), slack
+
+    def select(self, first: int, last: int, budget: int) -> tuple[Tensor, int]:
+        """Multiples in [first, last) to evaluate, and the multiple actually reached."""
+        n, mean = len(self.c), float(self.c.mean())
+        most = max(1, budget // n)
+        if n / 4 <= NEGLIGIBLE:
+            last = min(last, first + most)
+            return torch.arange(first, last), last
+        fine = int(max(1, min(2**18, 0.05 / (self.spread * self.base + 1e-300))))
+        coarse, _, _ = self._alive(torch.arange(first, last, 16 * fine), 16 * fine)
+        starts = (coarse[:, None] + fine * torch.arange(16)).flatten()
+        starts, factor, slack = self._alive(starts[starts < last], fine)
+        chosen, count, size = [torch.empty(0, dtype=torch.int64)], 0, max(1, 2**20 // fine)
+        for part, psi in zip(starts.split(size), factor.split(size), strict=True):
+            i = part[:, None] + torch.arange(fine)
+            bound = (psi[:, None] * torch.exp(1j * self.base * mean * i.double())).real + slack
+            i = i[((1 - bound) * n / 4 < NEGLIGIBLE) & (i < last)]
+            chosen.append(i)
+            count += len(i)
+            if count > most:
+                return torch.cat(chosen), int(part[-1]) + fine
+        return torch.cat(chosen), last
+
+
+@dataclass
+class Sums:
+    """What the evaluated frequencies add up to."""
+
+    value: float
+    shared: float  # half of E[P'(S)]: the same for every position
+    grad: Tensor
+    mass: float  # upper bound of the integral of |A| around the evaluated frequencies
+    value_rounding: float
+    grad_rounding: Tensor
+
+
+def _accumulate(
+    c: Tensor, mask: Tensor, t: Tensor, even: Tensor, odd: Tensor, size: Tensor, base: float, acc: Sums
+) -> None:
+    """Add frequencies t with coefficients ``even``, ``odd`` (already times (-i)^k)."""
+    angle = 0.5 * t[:, None] * c
+    cos, tan = angle.cos(), angle.tan()
+    sin_b, cos_b = angle[:, mask].sin(), cos[:, mask]
+    outside = cos[:, ~mask].prod(1)
+    a, b = outside * cos_b.prod(1), outside * sin_b.prod(1)
+    both = even * a + odd * b
+    acc.value += 2 * float(both.real.sum())
+    acc.shared -= float((t * both.imag).sum())
+    plain = -t * both.real
+    acc.grad += plain @ tan
+    k = sin_b.shape[1]
+    others = torch.stack([sin_b[:, [i for i in range(k) if i != j]].prod(1) for j in range(k)], 1)
+    fix = (t * odd.real * b)[:, None] * tan[:, mask] + (t * odd.real * outside)[:, None] * cos_b * others
+    acc.grad[mask] += fix.sum(0)
+    # bounds: relative error of a product, and |A| between neighbouring frequencies
+    drift = (angle.abs() * tan.abs()).sum(1)
+    weight = EPS * (
+        (even.abs() * a.abs() + odd.abs() * b.abs()) * (4 * len(c) + 2 * drift)
+        + size * (a.abs() + b.abs()) * (16 + t * math.pi / base)
+    )
+    acc.value_rounding += 2 * float(weight.sum())
+    acc.grad_rounding += (t * weight) @ tan.abs() + (t * weight).sum()
+    square = cos.square()
+    tilt = (square * tan @ c).abs()
+    low = 2 * (1 - square).sum(1) - base * tilt - base**2 / 8 * c.square().sum()
+    acc.mass += 2 * base * float(torch.exp(-low.clamp(min=0) / 4).sum())
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """One run.  ``value_bound`` is rigorous.  The gradient jumps wherever an S meets a corner of
+    the loss, so frequencies beyond ``reach`` are hard to exclude: ``grad_bound`` covers all of them,
+    ``grad_bound_in_reach`` those up to ``reach`` (what remains is tiny unless A recurs later)."""
+
+    value: float
+    grad: Tensor
+    value_bound: float
+    grad_bound: float
+    grad_bound_in_reach: float
+    frequencies: int
+    reach: float
+    mean_slope: float  # E[P'(S)], the derivative by an offset of S
+
+
+def beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
+    """Bound of E|Fourier remainder| beyond ``reach`` of a function with these derivative jumps."""
+    log = 2 + 2 * math.log(max(math.e, reach * period / 2))
+    total = jump.abs().sum(0).tolist()
+    out = total[0] * density / reach * (2 + log) + total[1] * density / reach**2 * (2 / math.pi + log)
+    return out + sum(v / (math.pi * r * reach**r) for r, v in enumerate(total) if r >= 2)
+
+
+def _finish(
+    c: Tensor, k: int, pieces: Pieces, sides: list[Jumps], w: Window, acc: Sums, count: int, reach: float
+) -> Spectral:
+    base, jump = 2 * math.pi / w.period, torch.cat([s.size for s in sides])
+    unseen = math.exp(-NEGLIGIBLE)
+    density = (96 / 95) ** 2 * (acc.mass + 2 * reach * unseen)  # Esseen
+    total, many = jump.abs().sum(0).tolist(), [reach / base, 1 + math.log(reach / base)] + [1.7] * jump.shape[1]
+    skip = [
+        unseen * math.exp(k / 2) * 2 / w.period * sum(v * many[r + s] / base ** (r + s) for r, v in enumerate(total))
+        for s in (1, 0)
+    ]  # value, slope
+    value = (
+        acc.value_rounding
+        + beyond(jump, density, reach, w.period)
+        + skip[0]
+        + 2 * w.outside * max(s.peak for s in sides)
+        + pieces.error
+    )
+    grad = float(acc.grad_rounding.max()) + skip[1] + 2 * w.outside * max(s.steep for s in sides)
+    tail = beyond(jump[:, 1:], density, reach, w.period)
+    if total[0] > 1e-6:  # a discontinuous function has no gradient
+        grad = math.inf
+    return Spectral(acc.value, acc.grad + acc.shared, value, grad + tail, grad, count, reach, 2 * acc.shared)
+
+
+def spectral_risk(
+    c: Tensor,
+    mask: Tensor,
+    pieces: Pieces,
+    tol: float = 5e-10,
+    reach: float = 1e6,
+    budget: int = 10**8,
+    limit: float = 1e9,
+) -> Spectral:
+    """E[L(y f(S))] and gradient for one run; c (n,) float64, mask (n,) bool non-empty.
+
+    Frequencies are scanned until the proved value error is below ``tol``, ``limit`` is reached,
+    or ``budget`` (frequencies x positions) is spent; the bounds returned hold in every case.
+    """
+    pieces.check_domain(c[None], c.new_zeros(1))
+    w, k, n = Window.of(c), int(mask.sum()), len(c)
+    base = 2 * math.pi / w.period
+    sides = [periodic(f, w) for f in pieces.sides()]
+    acc = Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0, torch.zeros_like(c))
+    scan, first, count = Scan(c, base), 1, 0
+    while True:
+        chosen, last = scan.select(first, int(reach / base) + 2, budget - count * n)
+        for part in chosen.split(max(1, BLOCK // n)):
+            t = part.double() * base
+            p, m = (s.coefficients(t, w.period) for s in sides)
+            size = 0.5 * (sides[0].envelope(t, w.period) + sides[1].envelope(t, w.period))
+            _accumulate(c, mask, t, 0.5 * (p + m), 0.5 * (p - m) * (-1j) ** k, size, base, acc)
+        count += len(chosen)
+        out = _finish(c, k, pieces, sides, w, acc, count, (last - 1) * base)
+        if out.value_bound - pieces.error <= tol or last * base < reach or reach >= limit or count * n >= budget:
+            return out
+        first, reach = last, min(limit, 4 * reach)
