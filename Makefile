@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 install: $(VENV)/.installed-all
 demo: install
-	$(BIN)/parityscope learn --n 20 --k 3 --runs 4 --out demo-output
+	$(BIN)/parityscope reproduce --scale laptop --out demo-output
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 test-all: $(VENV)/.installed-test

@@ -21,7 +21,7 @@ TEXT = (
     "hidden bits: they speak of optimisation. The last rows see only N drawn examples per run. Sharp start means "
     "H1's own: radius 1 at temperature 1/n."
 )
-COST: dict[Scale, float] = {"smoke": 5, "laptop": 90, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 3, "laptop": 130, "paper": 2500}
 
 
 class Cell(Config):
@@ -171,10 +171,14 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         share = wilson_share(sum(r.numbers["learned"] for r in chosen), sum(r.config["seeds"] for r in chosen))
         return f"{share} over {len(chosen)} sizes"
 
+    def named(label: str) -> int:
+        return sum(row.numbers["recovered"] for row in rows if row.config["label"] == label)
+
     return [
         Finding(
             "Theorem 5: gradient descent on k heads converges to risk 0, at a linear rate.",
-            f"As written: {total('H1 as written')}. With the published code's own recipe: {total('H1 as coded')}.",
+            f"As written: {total('H1 as written')}. With the published code's own recipe: {total('H1 as coded')}, and "
+            f"{named('H1 as coded')} seeds name the support: from n = 16 on its 2000 steps end before attention is sharp.",
         ),
         Finding(
             "2k trainable numbers are enough.",
