@@ -145,7 +145,7 @@ def _draw_training(axes: Axes, row: Row) -> None:
         transform=axes.get_yaxis_transform(),
         markersize=8,
     )
-    share = wilson_share(row.numbers["learned"], row.config["seeds"])
+    share = f"{row.numbers['learned']} of {row.config['seeds']}"
     axes.set_title(f"{row.config['label']}: {share} learned; seed {row.numbers['shown_seed']}", fontsize=11)
 
 

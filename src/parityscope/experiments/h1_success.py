@@ -178,7 +178,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         Finding(
             "Theorem 5: gradient descent on k heads converges to risk 0, at a linear rate.",
             f"As written: {total('H1 as written')}. With the published code's own recipe: {total('H1 as coded')}, and "
-            f"{named('H1 as coded')} seeds name the support: from n = 16 on its 2000 steps end before attention is sharp.",
+            f"{named('H1 as coded')} seeds name the support: from n = 16 on its 2000 steps end too early.",
         ),
         Finding(
             "2k trainable numbers are enough.",
