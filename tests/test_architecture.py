@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "parityscope"
 ORDER = (
     "errors",
     "threads",
+    "benchmarking",
     "problems",
     "models",
     "risk",

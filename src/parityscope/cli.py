@@ -16,7 +16,7 @@ from parityscope.experiments.contract import named_scale
 from parityscope.learning import learn as run_learn
 from parityscope.problems import Parity, draw_problems
 from parityscope.run_folder import RunFolder
-from parityscope.terminal import experiments_table, reproduction_progress, show_run, training_progress
+from parityscope.terminal import experiments_table, measurement_line, reproduction_progress, show_run, training_progress
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
 
 app = typer.Typer(
@@ -135,6 +135,24 @@ def reproduce(
     with reproduction_progress(_errors, len(chosen)) as on_stage:
         report = run_reproduce(chosen, named_scale(scale), out, on_stage=on_stage)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME ...]", help="Questions; otherwise all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+) -> None:
+    """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    from parityscope.benchmarking import benchmark_names, run_benchmark
+
+    results = []
+    for name in names or benchmark_names():
+        for result in run_benchmark(name):
+            results.append(result.to_json())
+            if not as_json:
+                Console().print(measurement_line(result), highlight=False)
+    if as_json:
+        typer.echo(json.dumps(results))
 
 
 def _positions(text: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from torch import Tensor
 
 from parityscope import learning
+from parityscope.benchmarking import Measurement
 from parityscope.experiments.contract import SCALES, Experiment, Stage
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
@@ -145,3 +146,11 @@ def experiments_table(experiments: Sequence[Experiment]) -> Table:
         costs = (f"{experiment.COST[scale]:g}" for scale in SCALES)
         table.add_row(experiment.ID, experiment.TITLE, *costs)
     return table
+
+
+def measurement_line(result: Measurement) -> str:
+    """Return one line of `bench`: the ratio first."""
+    ratio = "" if result.ratio is None else f"{result.ratio:,.1f}×"
+    against = f" against {result.other_seconds:.4g} s, {result.other}" if result.other_seconds is not None else ""
+    extra = ", ".join(f"{key} {value}" for key, value in result.setting.items() if key not in ("n", "k", "runs"))
+    return f"{ratio:>10}  {result.name}: {result.ours_seconds:.4g} s{against}  ({extra})"

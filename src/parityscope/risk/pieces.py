@@ -86,6 +86,8 @@ class Pieces:
 
     def check_domain(self, c: Tensor, offset: Tensor) -> None:
         """Refuse weights whose sums can leave the domain of the approximation."""
+        if self.domain == (-INF, INF):
+            return
         low, high = (c.clamp(max=0).sum(-1) + offset).min(), (c.clamp(min=0).sum(-1) + offset).max()
         if low < self.domain[0] - TIE or high > self.domain[1] + TIE:
             raise InvalidInput(f"scores reach [{low:.6g}, {high:.6g}], outside the fitted {self.domain}")

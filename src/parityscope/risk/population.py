@@ -122,8 +122,7 @@ def _frozen(score: AdditiveScore) -> bool:
 def _pieces(score: AdditiveScore | None, loss: Loss, law: Law, tolerance: float) -> Pieces | None:
     if score is None or not _frozen(score):
         return None
-    domain = score_range(score.weights.detach(), score.offset.detach())
-    return loss_pieces(score.readout, loss.name, law.noise, domain, tolerance / 2)
+    return loss_pieces(score, loss.name, law.noise, tolerance / 2)
 
 
 def _rounding_bound(value: Tensor, law: Law) -> Tensor:

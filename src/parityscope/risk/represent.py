@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from torch import Tensor
 
+from parityscope.models.additive import AdditiveScore
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.models.readouts import Readout, ZigZag
+from parityscope.models.readouts import ZigZag
 from parityscope.risk.pieces import Pieces, accuracy, hinge, label_noise
 from parityscope.risk.smooth import logistic, smooth_hinge, smooth_zigzag
 
@@ -22,27 +23,32 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
     return math.floor(float(low) - 1e-9), math.ceil(float(high) + 1e-9)
 
 
-def loss_pieces(
-    readout: Readout, loss: str, noise: float, domain: tuple[float, float], tolerance: float
-) -> Pieces | None:
+def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float) -> Pieces | None:
     """Return the loss as a function of the score, or None when it has no such form here.
 
     Piecewise-linear readouts with a hinge loss are exact. The logistic loss behind them, and hinge losses behind the
-    smoothed zig-zag, are fitted on `domain` to within `tolerance`.
+    smoothed zig-zag, are fitted to within `tolerance` where the score can go.
     """
+    readout = score.readout
     linear = readout.piecewise_linear()
-    if linear is not None and (loss in _POWER or loss == "logistic"):
-        return _linear_pieces(linear, loss, noise, domain, tolerance)
+    if linear is not None and loss in _POWER:
+        return _hinge_pieces(linear, _POWER[loss], noise)
+    domain = score_range(score.weights.detach(), score.offset.detach())
+    if linear is not None and loss == "logistic":
+        return _logistic_pieces(linear, noise, domain, tolerance)
     if isinstance(readout, ZigZag) and loss in _POWER:
         return _zigzag_pieces(readout.k, readout.smoothing, _POWER[loss], noise, domain, tolerance)
     return None
 
 
 @lru_cache(maxsize=64)
-def _linear_pieces(
-    f: PiecewiseLinear, loss: str, noise: float, domain: tuple[float, float], tolerance: float
-) -> Pieces:
-    pieces = logistic(f, domain, tol=tolerance) if loss == "logistic" else hinge(f, _POWER[loss])
+def _hinge_pieces(f: PiecewiseLinear, power: int, noise: float) -> Pieces:
+    return label_noise(hinge(f, power), noise) if noise else hinge(f, power)
+
+
+@lru_cache(maxsize=64)
+def _logistic_pieces(f: PiecewiseLinear, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
+    pieces = logistic(f, domain, tol=tolerance)
     return label_noise(pieces, noise) if noise else pieces
 
 
