@@ -94,9 +94,10 @@ def plot(rows: Sequence[Row]) -> Figure:
         mine = [row for row in rows if row.config["engine"] == name]
         sizes, seconds = [row.config["n"] for row in mine], [row.numbers["seconds"] for row in mine]
         axes.plot(sizes, seconds, "o-", color=colour(index), linewidth=2, markersize=5)
-        axes.annotate(
-            name, (sizes[-1], seconds[-1]), xytext=(7, 0), textcoords="offset points", va="center", color=colour(index)
-        )
+        # The two steep lines run close together: the left one is named on its left.
+        side = {"xytext": (-7, 0), "ha": "right"} if name == "enumerate" else {"xytext": (7, 0), "ha": "left"}
+        end = (sizes[-1], seconds[-1])
+        axes.annotate(name, end, textcoords="offset points", va="center", color=colour(index), **side)
     axes.set(xscale="log", yscale="log", xlabel="bits n", ylabel="seconds, value and gradient")
     axes.set_xlim(right=axes.get_xlim()[1] * 2)
     axes.grid(True, which="major", linewidth=0.5)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Readout
+from parityscope.models.readouts import Readout, ReluSum
 from parityscope.models.transformer import ParityTransformer
 
 
@@ -140,6 +140,15 @@ class _FFNNReadout(Readout):
 
     def forward(self, S: Float[Tensor, "*runs batch"]) -> Float[Tensor, "*runs batch"]:
         return self.ffnn(_attention_vector(S / self.k, self.position))
+
+    def relu_sum(self) -> ReluSum | None:
+        if self.ffnn.smoothing > 0:
+            return None
+        # β·[S/k, 1 − S/k, position] + b = (β₁ − β₂)/k · S + (β₂ + β₃₄·position + b)
+        beta = self.ffnn.beta
+        place = (beta[..., 2:] @ self.position.transpose(-1, -2)).squeeze(-1)
+        g = (beta[..., 0] - beta[..., 1]) / self.k
+        return ReluSum(self.ffnn.alpha, g, beta[..., 1] + place + self.ffnn.hidden_bias, self.ffnn.bias)
 
 
 def _attention_vector(v: Tensor, position: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ The word *head* is kept for attention heads; what stands behind them is a *reado
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -13,6 +14,38 @@ from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.piecewise_linear import PiecewiseLinear
+
+
+class ReluSum(NamedTuple):
+    """A trained one-layer readout, f(S) = bias + Σ_i α_i ReLU(g_i S + h_i); shapes (*runs, neurons) and (*runs,)."""
+
+    alpha: Tensor
+    g: Tensor
+    h: Tensor
+    bias: Tensor
+
+    def row(self, run: int, runs: int) -> ReluSum:
+        """Return the readout of one run of a flat run axis."""
+        neurons = self.alpha.shape[-1]
+        wide = [tensor.expand(*self.alpha.shape).reshape(-1, neurons) for tensor in self[:3]]
+        bias = self.bias.reshape(-1)
+        index = run if len(bias) == runs else 0
+        return ReluSum(wide[0][index], wide[1][index], wide[2][index], bias[index])
+
+    def piecewise_linear(self) -> PiecewiseLinear:
+        """Return one run's readout by its kinks (without gradient).
+
+        >>> one = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([2.0], [1.0], [-0.5], 1.0)))
+        >>> one.piecewise_linear()
+        PiecewiseLinear(knots=(0.5,), values=(1.0,), left=0.0, right=2.0)
+        """
+        alpha, g, h, bias = (tensor.detach() for tensor in self)
+        knots = torch.unique((-h / g)[g != 0])
+        if len(knots) == 0:
+            knots = alpha.new_zeros(1)
+        values = bias + (alpha * (knots[:, None] * g + h).relu()).sum(-1)
+        left, right = ((alpha * g)[side * g > 0].sum().item() for side in (-1, 1))
+        return PiecewiseLinear(tuple(knots.tolist()), tuple(values.tolist()), left, right)
 
 
 class Readout(nn.Module):
@@ -28,6 +61,10 @@ class Readout(nn.Module):
 
     def piecewise_linear(self) -> PiecewiseLinear | None:
         """Return f as a piecewise-linear function, or None when it is not one; fast engines need it."""
+        return None
+
+    def relu_sum(self) -> ReluSum | None:
+        """Return f as a trained sum of ReLUs, or None when it is not one."""
         return None
 
     def sign_equivalent(self, low: float, high: float) -> PiecewiseLinear | None:

@@ -14,7 +14,8 @@ from parityscope.risk.engines import evaluate_pieces
 from parityscope.risk.law import Law, Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
 from parityscope.risk.pieces import Pieces
-from parityscope.risk.represent import accuracy_pieces, loss_pieces, score_range
+from parityscope.risk.relu_readout import relu_sum_accuracy, relu_sum_risk
+from parityscope.risk.represent import HINGE_POWERS, accuracy_pieces, loss_pieces, score_range
 from parityscope.risk.runs import Runs
 
 _ON_PIECES = ("split", "spectral", "grouped")
@@ -63,6 +64,12 @@ def population_risk(
             f"the closed form covers the cosine readout with {', '.join(closed_form.LOSSES)};"
             f" use engine='enumerate' for this model with {loss}"
         )
+    relu = None if score is None or engine not in ("auto", "split") else score.readout.relu_sum()
+    if score is not None and relu is not None and chosen.name in HINGE_POWERS:
+        power = HINGE_POWERS[chosen.name]
+        mean = relu_sum_risk(Runs.of(score, law), relu, power, bias=law.bias, noise=law.noise)
+        value = chosen.of_mean(mean)
+        return Risk(value, _rounding_bound(value, law), "split")
     pieces = None if engine == "enumerate" else _pieces(score, chosen, law, tolerance)
     if engine in _ON_PIECES and pieces is None:
         raise InvalidInput(
@@ -90,6 +97,11 @@ def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "a
             f"unknown accuracy engine {engine!r}: choose one of auto, enumerate, {', '.join(_ON_PIECES)}"
         )
     law, score = law_of(problem), additive_score(model)
+    relu = None if score is None or engine not in ("auto", "split") else score.readout.relu_sum()
+    if score is not None and relu is not None:
+        with torch.no_grad():
+            value = relu_sum_accuracy(Runs.of(score, law), relu, bias=law.bias)
+        return Risk(value, _rounding_bound(value, law), "split")
     linear = None
     if score is not None and _frozen(score) and engine != "enumerate":
         linear = score.readout.sign_equivalent(*score_range(score.weights.detach(), score.offset.detach()))

@@ -13,7 +13,7 @@ from parityscope.models.readouts import ZigZag
 from parityscope.risk.pieces import Pieces, accuracy, hinge, label_noise
 from parityscope.risk.smooth import logistic, smooth_hinge, smooth_zigzag
 
-_POWER = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
+HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
 
 
 def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
@@ -31,13 +31,13 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float)
     """
     readout = score.readout
     linear = readout.piecewise_linear()
-    if linear is not None and loss in _POWER:
-        return _hinge_pieces(linear, _POWER[loss], noise)
+    if linear is not None and loss in HINGE_POWERS:
+        return _hinge_pieces(linear, HINGE_POWERS[loss], noise)
     domain = score_range(score.weights.detach(), score.offset.detach())
     if linear is not None and loss == "logistic":
         return _logistic_pieces(linear, noise, domain, tolerance)
-    if isinstance(readout, ZigZag) and loss in _POWER:
-        return _zigzag_pieces(readout.k, readout.smoothing, _POWER[loss], noise, domain, tolerance)
+    if isinstance(readout, ZigZag) and loss in HINGE_POWERS:
+        return _zigzag_pieces(readout.k, readout.smoothing, HINGE_POWERS[loss], noise, domain, tolerance)
     return None
 
 
