@@ -11,6 +11,7 @@ from torch import nn
 
 from parityscope import InvalidInput, Parity, ParityTransformer, Triangle, ZigZag, population_accuracy, population_risk
 from parityscope.models import AdditiveScore
+from parityscope.risk.hybrid import heavy_positions
 
 
 class Weights(nn.Module):
@@ -54,6 +55,29 @@ def test_a_thousand_bits_have_a_proved_error_below_1e_9(spread):
     x, y = problem.sample(20_000, torch.Generator().manual_seed(1))
     losses = (1 - y * model(x)).relu().square()
     assert losses.mean().item() == pytest.approx(risk.value.item(), abs=5 * losses.std().item() / 20_000**0.5)
+
+
+@pytest.mark.parametrize("heavy", [(0, 1, 2), (0, 1), (0, 7), (9,)])
+def test_heavy_positions_are_enumerated_and_the_rest_is_spectral(heavy):
+    """Half-trained attention: against split at n = 34, value within the bound and gradient close."""
+    weights = 0.5 * diffuse(34, 1, 0.2)
+    weights[list(heavy)] += 0.8
+    model, problem = Weights(weights, ZigZag(3)), Parity(34, (0, 1, 2))
+    assert sorted(heavy_positions(weights).tolist()) == sorted(heavy)
+    exact = population_risk(model, problem, engine="split")
+    hybrid = population_risk(model, problem, engine="spectral")
+    assert abs(exact.value.item() - hybrid.value.item()) <= (exact.error_bound + hybrid.error_bound).item()
+    ours, theirs = (torch.autograd.grad(risk.value, model.parameters()) for risk in (hybrid, exact))
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.allclose(a, b, atol=2e-2 * max(1.0, b.abs().max().item()))
+
+
+def test_half_trained_attention_at_a_thousand_bits_is_certified():
+    weights = 0.9 * diffuse(1000, 1, 0.1)
+    weights[[5, 500, 900]] += 0.7
+    risk = population_risk(Weights(weights, ZigZag(3)), Parity(1000, (5, 500, 900)))
+    assert risk.engine == "spectral"
+    assert risk.error_bound.item() < 1e-9
 
 
 def exact_equal_weights(n, k, c, readout):

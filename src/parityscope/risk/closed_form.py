@@ -54,7 +54,7 @@ def exact_correlation(score: AdditiveScore, law: Law) -> Float[Tensor, "*runs"]:
 def _mean_cosine(score: AdditiveScore, law: Law, *, frequency: int, signed: bool) -> Tensor:
     """Return E[s·cos(frequency·πS)], s the label when `signed` and 1 otherwise."""
     angle = frequency * math.pi * score.weights
-    mask = law.mask & signed
+    mask = law.mask.to(angle.device) & signed
     if law.bias == 0.5:
         # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
         size = torch.where(mask, (angle / 2).sin(), (angle / 2).cos()).prod(-1)
@@ -71,5 +71,5 @@ def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
 
     Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label.
     """
-    distance = (score.weights - law.mask.to(score.weights.dtype)).abs().sum(-1)
+    distance = (score.weights - law.mask.to(score.weights)).abs().sum(-1)
     return distance + score.offset.abs() < 0.5

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.risk import split
-from parityscope.risk.grouped import LIMIT, Grouped, cost, grouped_risk, groups
+from parityscope.risk.grouped import LIMIT, RunMean, cost, grouped_risk, groups
+from parityscope.risk.hybrid import hybrid_risk
 from parityscope.risk.pieces import Pieces
 from parityscope.risk.runs import Mean, Runs
-from parityscope.risk.spectral import Spectral, spectral_risk
 from parityscope.threads import single_threaded
 
 _SPLIT_AT_ONCE = 36  # bits that the split engine does in a fraction of a second
@@ -43,7 +43,7 @@ def evaluate_pieces(runs: Runs, pieces: Pieces, bias: float, engine: str, tolera
 def _cheapest(runs: Runs, pieces: Pieces, bias: float, tolerance: float) -> Evaluated:
     n, k = runs.mask.shape[1], int(runs.mask.sum(1).max())
     if bias == 0.5 and n > _SPLIT_AT_ONCE:
-        if all(_count_vectors(w, m) <= LIMIT for w, m in zip(runs.weights, runs.mask, strict=True)):
+        if all(_count_vectors(w, m) <= LIMIT for w, _, m in zip(*runs.tensors, strict=True)):
             return Evaluated(_one_by_one(runs, pieces, _grouped), "grouped")
         if not split.fits(n, k):
             mean = _one_by_one(runs, pieces, _spectral(tolerance))
@@ -59,28 +59,28 @@ def _cheapest(runs: Runs, pieces: Pieces, bias: float, tolerance: float) -> Eval
 
 
 def _split(runs: Runs, pieces: Pieces, bias: float) -> Mean:
-    weights, offset, mask = (tensor.detach() for tensor in runs.tensors)
+    weights, offset, mask = runs.tensors
     return split.split_mean(weights, offset, mask, pieces, bias=bias, want_gradient=runs.want_gradient)
 
 
 def _count_vectors(weights: Tensor, mask: Tensor) -> int:
-    return cost(groups(weights.detach(), mask, _MERGE))
+    return cost(groups(weights, mask, _MERGE))
 
 
-def _grouped(weights: Tensor, mask: Tensor, pieces: Pieces) -> Grouped:
+def _grouped(weights: Tensor, mask: Tensor, pieces: Pieces) -> RunMean:
     return grouped_risk(weights, mask, pieces, _MERGE)
 
 
-def _spectral(tolerance: float) -> Callable[[Tensor, Tensor, Pieces], Spectral]:
-    def evaluate(weights: Tensor, mask: Tensor, pieces: Pieces) -> Spectral:
-        return spectral_risk(weights, mask, pieces, tol=tolerance / 2)
+def _spectral(tolerance: float) -> Callable[[Tensor, Tensor, Pieces], RunMean]:
+    def evaluate(weights: Tensor, mask: Tensor, pieces: Pieces) -> RunMean:
+        return hybrid_risk(weights, mask, pieces, tolerance / 2)
 
     return evaluate
 
 
-def _one_by_one(runs: Runs, pieces: Pieces, evaluate: Callable[[Tensor, Tensor, Pieces], Grouped | Spectral]) -> Mean:
+def _one_by_one(runs: Runs, pieces: Pieces, evaluate: Callable[[Tensor, Tensor, Pieces], RunMean]) -> Mean:
     """Evaluate run by run; an offset of the score shifts the pieces instead."""
-    weights, offset, mask = (tensor.detach() for tensor in runs.tensors)
+    weights, offset, mask = runs.tensors
     with single_threaded(), torch.no_grad():
         results = [
             evaluate(w, m, pieces.shifted(o) if o else pieces)

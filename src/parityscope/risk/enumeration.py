@@ -36,9 +36,7 @@ def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*r
     runs = Runs.of(score, law)
     pieces = [
         _additive_mean(weights, offset, mask, score.readout, law, loss)
-        for weights, offset, mask in zip(
-            *(tensor.detach().split(_RUNS_AT_ONCE) for tensor in runs.tensors), strict=True
-        )
+        for weights, offset, mask in zip(*(tensor.split(_RUNS_AT_ONCE) for tensor in runs.tensors), strict=True)
     ]
     value, by_weight, by_offset = (torch.cat(parts) for parts in zip(*pieces, strict=True))
     return runs.with_gradient(Mean(value, by_weight, by_offset))

@@ -58,7 +58,7 @@ def _spread_out(rows: list[Tensor], product: bool) -> Tensor:
     return out
 
 
-class Grouped(NamedTuple):
+class RunMean(NamedTuple):
     """One run: value, gradient (n,), E[P'(S)], and a bound on the value's error from merging and rounding."""
 
     value: float
@@ -67,7 +67,7 @@ class Grouped(NamedTuple):
     value_bound: float
 
 
-def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) -> Grouped:
+def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) -> RunMean:
     """Return the exact E[L(y f(S))] and its gradient for one run with few distinct weights."""
     pieces.check_domain(c[None], c.new_zeros(1))
     parts = groups(c, mask, merge)
@@ -86,4 +86,4 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
         grad[g.members] = (marginal * m).sum() / len(g.members)
     steep = float(slope.abs().max())
     bound = sum(g.spread for g in parts) * steep + 8e-16 * float((prob * value.abs()).sum())
-    return Grouped(float((prob * value).sum()), grad, float((prob * slope).sum()), bound + pieces.error)
+    return RunMean(float((prob * value).sum()), grad, float((prob * slope).sum()), bound + pieces.error)

@@ -84,6 +84,10 @@ class Pieces:
         low, high = self.domain
         return replace(self, plus=moved(self.plus), minus=moved(self.minus), domain=(low - by, high - by))
 
+    def swapped(self) -> Pieces:
+        """Return the functions with the labels exchanged."""
+        return replace(self, plus=self.minus, minus=self.plus)
+
     def check_domain(self, c: Tensor, offset: Tensor) -> None:
         """Refuse weights whose sums can leave the domain of the approximation."""
         if self.domain == (-INF, INF):

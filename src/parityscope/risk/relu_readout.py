@@ -34,13 +34,13 @@ def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float) -> Tensor:
     values = []
     for row in range(len(runs.weights)):
         f = relu.row(row, len(runs.weights)).piecewise_linear()
-        weights, offset, mask = (tensor[row : row + 1].detach() for tensor in runs.tensors)
+        weights, offset, mask = (tensor[row : row + 1] for tensor in runs.tensors)
         values.append(split.split_mean(weights, offset, mask, accuracy(f), bias=bias, want_gradient=False).value)
     return torch.cat(values).reshape(runs.shape)
 
 
 def _one_run(runs: Runs, row: int, relu: ReluSum, power: int, bias: float, noise: float) -> Mean:
-    weights, offset, mask = (tensor[row : row + 1].detach() for tensor in runs.tensors)
+    weights, offset, mask = (tensor[row : row + 1] for tensor in runs.tensors)
     if not split.fits(weights.shape[1], int(mask.sum())):
         raise InvalidInput(f"a trained readout needs the split engine, which does not fit n = {weights.shape[1]}")
     f = relu.piecewise_linear()

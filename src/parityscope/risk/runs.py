@@ -35,12 +35,13 @@ class Runs(NamedTuple):
         shape = torch.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1])
         weights = score.weights.expand(*shape, law.n).reshape(-1, law.n)
         offset = score.offset.to(weights.dtype).expand(shape).reshape(-1)
-        return cls(weights, offset, law.mask.expand(*shape, law.n).reshape(-1, law.n), shape)
+        mask = law.mask.to(weights.device).expand(*shape, law.n).reshape(-1, law.n)
+        return cls(weights, offset, mask, shape)
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights, offset and mask."""
-        return self.weights, self.offset, self.mask
+        """Weights, offset and mask, without gradient and on the CPU, where the engines sort and search."""
+        return self.weights.detach().cpu(), self.offset.detach().cpu(), self.mask.cpu()
 
     @property
     def want_gradient(self) -> bool:
@@ -52,8 +53,9 @@ class Runs(NamedTuple):
 
         A linear term that is zero in value carries them.
         """
-        value = mean.value
+        device = self.weights.device
+        value = mean.value.to(device)
         if mean.by_weight is not None and mean.by_offset is not None:
-            value = value + ((self.weights - self.weights.detach()) * mean.by_weight).sum(-1)
-            value = value + (self.offset - self.offset.detach()) * mean.by_offset
+            value = value + ((self.weights - self.weights.detach()) * mean.by_weight.to(device)).sum(-1)
+            value = value + (self.offset - self.offset.detach()) * mean.by_offset.to(device)
         return value.reshape(self.shape)

@@ -11,7 +11,7 @@ Only frequencies whose A(t) is not provably negligible are evaluated; docs/engin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -198,9 +198,10 @@ def _accumulate(
     plain = -t * both.real
     acc.grad += plain @ tan
     k = sin_b.shape[1]
-    others = torch.stack([sin_b[:, [i for i in range(k) if i != j]].prod(1) for j in range(k)], 1)
-    fix = (t * odd.real * b)[:, None] * tan[:, mask] + (t * odd.real * outside)[:, None] * cos_b * others
-    acc.grad[mask] += fix.sum(0)
+    if k:  # no hidden bit is left when all of them are heavy
+        others = torch.stack([sin_b[:, [i for i in range(k) if i != j]].prod(1) for j in range(k)], 1)
+        fix = (t * odd.real * b)[:, None] * tan[:, mask] + (t * odd.real * outside)[:, None] * cos_b * others
+        acc.grad[mask] += fix.sum(0)
     # bounds: relative error of a product, and |A| between neighbouring frequencies
     drift = (angle.abs() * tan.abs()).sum(1)
     weight = EPS * (
@@ -273,13 +274,15 @@ def spectral_risk(
     budget: int = 10**8,
     limit: float = 1e9,
 ) -> Spectral:
-    """E[L(y f(S))] and gradient for one run; c (n,) float64, mask (n,) bool non-empty.
+    """E[L(y f(S))] and gradient for one run; c (n,) float64, mask (n,) bool.
 
     Frequencies are scanned until the proved value error is below ``tol``, ``limit`` is reached,
     or ``budget`` (frequencies x positions) is spent; the bounds returned hold in every case.
     """
     pieces.check_domain(c[None], c.new_zeros(1))
     w, k, n = Window.of(c), int(mask.sum()), len(c)
+    if k == 0:  # the label is always +1
+        pieces = replace(pieces, minus=pieces.plus)
     base = 2 * math.pi / w.period
     sides = [periodic(f, w) for f in pieces.sides()]
     acc = Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0, torch.zeros_like(c))
