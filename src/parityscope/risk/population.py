@@ -119,11 +119,10 @@ def _evaluated(score: AdditiveScore, law: Law, pieces: Pieces, engine: str, tole
     mean, name = evaluate_pieces(runs, pieces, law.bias, engine, tolerance)
     value = loss.of_mean(runs.with_gradient(mean))
     # Squaring the mean, the only other thing done to it, stretches its error by at most 2(mean + error).
-    proved = torch.as_tensor(mean.error_bound, dtype=value.dtype) + pieces.error * (name == "split")
+    proved = torch.as_tensor(mean.error_bound, dtype=mean.value.dtype) + pieces.error * (name == "split")
     stretch = 1.0 if loss.name != "squared-mean-hinge" else 2 * (mean.value.abs() + proved).max()
-    return Risk(
-        value, (proved * stretch).expand(len(mean.value)).reshape(runs.shape) + _rounding_bound(value, law), name
-    )
+    bound = (proved * stretch).expand(len(mean.value)).reshape(runs.shape)
+    return Risk(value, bound.to(value.device) + _rounding_bound(value, law), name)
 
 
 def _frozen(score: AdditiveScore) -> bool:
