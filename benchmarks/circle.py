@@ -11,7 +11,7 @@ from parityscope import draw_problems, learn
 from parityscope.measures import wilson_share
 
 SMALL = [(n, k) for n in (12, 16, 20) for k in (2, 3, 4)]
-FAR = [(40, 5), (60, 5), (100, 3), (100, 5), (100, 10), (200, 5), (200, 10), (500, 5), (1000, 3)]
+FAR = [(40, 5), (60, 5), (100, 3), (100, 5), (100, 10), (200, 5), (200, 10), (500, 5), (1000, 3), (1000, 5)]
 VARIANTS = {
     "Adam 0.5, hinge": {"optimiser": "adam", "learning_rate": 0.5, "beta1": 0.9, "beta2": 0.999, "loss": "hinge"},
     "Adam 0.5, squared hinge": {
