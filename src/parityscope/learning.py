@@ -17,6 +17,7 @@ from parityscope.measures import AccuracyKind, Share, found_support, measured_ac
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import population_risk
+from parityscope.risk.losses import named_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
@@ -37,6 +38,7 @@ class Progress:
     step: int
     steps: int
     risk: Float[Tensor, " runs"]
+    accuracy_bound: Float[Tensor, " runs"]
     finished: int
 
 
@@ -151,14 +153,15 @@ def learn(
         state = load_checkpoint(checkpoint, config, model, optimiser)
     else:
         state = TrainingState.fresh(len(seeds))
-    saved = time.monotonic()
+    saved, watched = time.monotonic(), named_loss(_watched_loss(chosen))
 
     def after_step(state: TrainingState, risk: Tensor) -> None:
         nonlocal saved
         if on_record is not None and state.history_steps[-1] == state.step:
             on_record(state.step, model)
         if on_progress is not None:
-            on_progress(Progress(state.step, int(chosen.steps), risk, int((~state.active).sum())))
+            accuracy = watched.accuracy_bound(risk)
+            on_progress(Progress(state.step, int(chosen.steps), risk, accuracy, int((~state.active).sum())))
         if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
             save_checkpoint(checkpoint, config, model, optimiser, state)
             saved = time.monotonic()
@@ -205,6 +208,11 @@ def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: in
     return torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
 
 
+def _watched_loss(recipe: Recipe) -> str:
+    """Return the loss whose risk is reported; descent on log C watches the hinge risk 1 − C."""
+    return "hinge" if recipe.loss == "log-correlation" else recipe.loss
+
+
 def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int], samples: int | None) -> dict[str, Any]:
     """Return what a checkpoint must agree on to be resumed."""
     first = problems[0]
@@ -229,11 +237,10 @@ def _measured(
     samples: int | None,
     seconds: float,
 ) -> Learned:
-    loss = "hinge" if recipe.loss == "log-correlation" else recipe.loss
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
     clean = tuple(replace(problem, noise=0.0) for problem in problems)
     with torch.no_grad():
-        risk = population_risk(model, clean, loss=loss, engine=engine)
+        risk = population_risk(model, clean, loss=_watched_loss(recipe), engine=engine)
         accuracy = measured_accuracy(model, clean)
         return Learned(
             problems=problems,

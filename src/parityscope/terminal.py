@@ -53,8 +53,7 @@ def training_progress(console: Console) -> Iterator[Callable[[learning.Progress]
         def update(progress: learning.Progress) -> None:
             risk = float(progress.risk.median())
             done = f"{progress.finished} of {len(progress.risk)} runs stopped"
-            # A wrong sign costs a hinge loss of at least 1, squared or not: accuracy ≥ 1 − risk.
-            accuracy = max(0.0, 1 - risk)
+            accuracy = float(progress.accuracy_bound.median())
             bar.update(task, total=progress.steps, completed=progress.step, risk=risk, accuracy=accuracy, done=done)
 
         yield update

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,16 +17,24 @@ Elementwise = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Loss:
-    """A risk is of_mean(E[of_margin(yŷ)]); `slope` is the derivative of `of_margin`."""
+    """A risk is of_mean(E[of_margin(yŷ)]); `slope` is the derivative of `of_margin`.
+
+    `accuracy_bound` turns a risk into a lower bound on the accuracy: a wrong sign costs at least of_margin(0).
+    """
 
     name: str
     of_margin: Elementwise
     slope: Elementwise
     of_mean: Elementwise
+    accuracy_bound: Elementwise
 
 
 def _identity(mean: Tensor) -> Tensor:
     return mean
+
+
+def _one_minus(risk: Tensor) -> Tensor:
+    return (1 - risk).clamp(min=0.0)
 
 
 def _hinge(margin: Tensor) -> Tensor:
@@ -37,12 +46,18 @@ def _hinge_slope(margin: Tensor) -> Tensor:
 
 
 _ALL = (
-    Loss("hinge", _hinge, _hinge_slope, _identity),
+    Loss("hinge", _hinge, _hinge_slope, _identity, _one_minus),
     # H1, Section 2.1: the squared hinge, averaged.
-    Loss("squared-hinge", lambda m: _hinge(m).square(), lambda m: -2 * _hinge(m), _identity),
+    Loss("squared-hinge", lambda m: _hinge(m).square(), lambda m: -2 * _hinge(m), _identity, _one_minus),
     # H1's published code: the square stands outside the mean.
-    Loss("squared-mean-hinge", _hinge, _hinge_slope, torch.square),
-    Loss("logistic", lambda m: softplus(-m), lambda m: -torch.sigmoid(-m), _identity),
+    Loss("squared-mean-hinge", _hinge, _hinge_slope, torch.square, lambda risk: _one_minus(risk.sqrt())),
+    Loss(
+        "logistic",
+        lambda m: softplus(-m),
+        lambda m: -torch.sigmoid(-m),
+        _identity,
+        lambda risk: _one_minus(risk / math.log(2)),
+    ),
 )
 LOSSES = {loss.name: loss for loss in _ALL}
 
