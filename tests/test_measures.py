@@ -43,11 +43,19 @@ def test_without_a_certificate_small_n_is_enumerated_and_large_n_bounded():
 
 
 def test_other_readouts_at_large_n_are_estimated():
-    problem = Parity(40, (1, 30))
-    model = one_hot_model(40, [problem.support], 20.0, ParityTransformer(40, 2).readout)
+    problem = Parity(60, (1, 30))
+    model = one_hot_model(60, [problem.support], 20.0, ParityTransformer(60, 2).readout)
     accuracy = measured_accuracy(model, [problem])
     assert accuracy.kind == "estimate"
     assert accuracy.value.item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_zig_zag_is_counted_exactly_at_forty_bits():
+    problem = Parity(40, (1, 30))
+    accuracy = measured_accuracy(
+        one_hot_model(40, [problem.support], 20.0, ParityTransformer(40, 2).readout), [problem]
+    )
+    assert (accuracy.kind, accuracy.value.item()) == ("exact", 1.0)
 
 
 def test_found_support_is_sorted_and_per_run():
