@@ -93,12 +93,16 @@ def against_enumeration() -> Iterator[Measurement]:
 
 def growth() -> Iterator[Measurement]:
     """Split alone where nothing else goes: time and peak memory of the process."""
+    smaller: tuple[int, float] | None = None
     for n in (30, 36, 40, 44, 48):
         c, fast = attention(n), engine("split", n)
         repeats = 3 if n <= 40 else 1
         seconds, cpu = measure(partial(fast, c), repeats)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         setting = {"n": n, "k": K, "peak_gigabytes": round(peak, 2), "cpu_seconds": round(cpu, 4)}
+        if smaller is not None:
+            setting["growth_per_bit"] = round((seconds / smaller[1]) ** (1 / (n - smaller[0])), 2)
+        smaller = (n, seconds)
         yield Measurement(f"split n={n}", None, seconds, None, None, setting)
 
 

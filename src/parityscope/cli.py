@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -91,7 +93,10 @@ def learn(
             raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
     folder = RunFolder.prepare(out, resume)
     console = Console()
-    with training_progress(_errors) as on_progress:
+    advice = (
+        "add --resume to go on from the last checkpoint" if folder else "nothing was stored, since there was no --out"
+    )
+    with _interruptible(advice), training_progress(_errors) as on_progress:
         run = run_learn(
             problem,
             chosen,
@@ -132,7 +137,8 @@ def reproduce(
     if list_:
         console.print(experiments_table([load_experiment(name) for name in chosen]))
         return
-    with reproduction_progress(_errors, len(chosen)) as on_stage:
+    advice = "what was finished is stored, and the same command goes on from there"
+    with _interruptible(advice), reproduction_progress(_errors, len(chosen)) as on_stage:
         report = run_reproduce(chosen, named_scale(scale), out, on_stage=on_stage)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
 
@@ -155,6 +161,16 @@ def bench(
         typer.echo(json.dumps(results))
 
 
+@contextmanager
+def _interruptible(advice: str) -> Iterator[None]:
+    """Turn Ctrl-C into one sentence that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _errors.print(f"parityscope: stopped; {advice}", highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+
+
 def _positions(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
@@ -175,9 +191,6 @@ def main() -> None:
         app()
     except InvalidInput as error:
         _stop(str(error))
-    except KeyboardInterrupt:
-        _errors.print("parityscope: stopped; what was finished is stored, and the same command goes on from there")
-        sys.exit(130)
     except OSError as error:
         _stop(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from parityscope.risk.losses import named_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
-from parityscope.training.descent import TrainingState, descend, make_optimiser
+from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
 from parityscope.training.objectives import population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
@@ -142,46 +142,73 @@ def learn(
     chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen = chosen.overridden(**{**(chosen.on_samples if samples else {}), **overrides}).resolved(n, k)
     model = build_model(chosen, n, k, seeds)
-    if samples is None:
-        objective = population_objective(model, problems, chosen.loss, engine)
-    else:
-        x, y = _draw_examples(problems, seeds, samples)
-        objective = sample_objective(model, x, y, chosen.loss, wide_phase=chosen.wide_phase)
-    optimiser = make_optimiser(model, chosen)
-    config = _config(chosen, problems, seeds, samples)
-    if resume and checkpoint is not None and checkpoint.exists():
-        state = load_checkpoint(checkpoint, config, model, optimiser)
-    else:
-        state = TrainingState.fresh(len(seeds))
-    saved, watched = time.monotonic(), named_loss(_watched_loss(chosen))
+    objective = _objective(model, problems, seeds, chosen, samples, engine)
+    keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, make_optimiser(model, chosen))
+    state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
+    watched = named_loss(_watched_loss(chosen))
 
     def after_step(state: TrainingState, risk: Tensor) -> None:
-        nonlocal saved
         if on_record is not None and state.history_steps[-1] == state.step:
             on_record(state.step, model)
         if on_progress is not None:
             accuracy = watched.accuracy_bound(risk)
             on_progress(Progress(state.step, int(chosen.steps), risk, accuracy, int((~state.active).sum())))
-        if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
-            save_checkpoint(checkpoint, config, model, optimiser, state)
-            saved = time.monotonic()
+        keeper.save_now_and_then(state)
 
-    # Six standard deviations of a correlation that is pure chance.
-    left_the_start = torch.inf if samples is None else 1 - 6 / samples**0.5
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,
             objective,
             chosen,
             state,
-            optimiser,
+            keeper.optimiser,
             after_step=after_step,
             record_every=record_every,
-            patience_below=left_the_start,
+            # From examples: six standard deviations of a correlation that is pure chance.
+            patience_below=torch.inf if samples is None else 1 - 6 / samples**0.5,
         )
-    if checkpoint is not None:
-        save_checkpoint(checkpoint, config, model, optimiser, state)
+    keeper.save(state)
     return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)
+
+
+@dataclass
+class _Keeper:
+    """Keeps a training on disk, if it has a place there."""
+
+    path: Path | None
+    config: dict[str, Any]
+    model: ParityTransformer
+    optimiser: torch.optim.Optimizer
+    saved: float = field(default_factory=time.monotonic)
+
+    def resumed(self) -> TrainingState:
+        """Return the state on disk, model and optimiser restored; a fresh one when nothing is there yet."""
+        if self.path is not None and self.path.exists():
+            return load_checkpoint(self.path, self.config, self.model, self.optimiser)
+        return TrainingState.fresh(len(self.config["seeds"]))
+
+    def save(self, state: TrainingState) -> None:
+        if self.path is not None:
+            save_checkpoint(self.path, self.config, self.model, self.optimiser, state)
+            self.saved = time.monotonic()
+
+    def save_now_and_then(self, state: TrainingState) -> None:
+        if time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
+            self.save(state)
+
+
+def _objective(
+    model: ParityTransformer,
+    problems: Sequence[Parity],
+    seeds: Sequence[int],
+    recipe: Recipe,
+    samples: int | None,
+    engine: str,
+) -> Objective:
+    if samples is None:
+        return population_objective(model, problems, recipe.loss, engine)
+    x, y = _draw_examples(problems, seeds, samples)
+    return sample_objective(model, x, y, recipe.loss, wide_phase=recipe.wide_phase)
 
 
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:

@@ -42,3 +42,18 @@ def test_a_killed_training_resumes_to_the_same_result(tmp_path):
         assert process.returncode == -signal.SIGKILL
     assert kills > 0
     assert json.loads(output)["runs"] == expected
+
+
+def test_ctrl_c_is_one_sentence_that_says_how_to_go_on(tmp_path):
+    process = subprocess.Popen(
+        [*LEARN, *TASK, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "weights.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output == b""
+    assert b"stopped; add --resume to go on" in errors
+    assert b"Traceback" not in errors

@@ -4,22 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
+from additive_model import AdditiveModel
 from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, population_accuracy, population_risk
-from parityscope.models import AdditiveScore
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
-
-
-class Weights(nn.Module):
-    def __init__(self, weights, offset=0.0):
-        super().__init__()
-        self.weights = nn.Parameter(weights)
-        self.offset = torch.tensor(offset, dtype=torch.float64)
-
-    def additive_score(self):
-        return AdditiveScore(self.weights, self.offset, Cosine())
 
 
 @given(
@@ -35,7 +24,7 @@ def test_closed_form_is_enumeration(n, seed, loss, bias, noise, offset):
     k = 1 + seed % n
     problem = Parity.random(n, k, generator, bias=bias, noise=noise)
     # Any real weights, not only attention's: signs, sums other than k, values beyond 2.
-    model = Weights(3 * torch.randn(n, generator=generator, dtype=torch.float64), offset)
+    model = AdditiveModel(3 * torch.randn(n, generator=generator, dtype=torch.float64), Cosine(), offset)
     closed = population_risk(model, problem, loss=loss, engine="closed-form").value
     listed = population_risk(model, problem, loss=loss, engine="enumerate").value
     assert closed.item() == pytest.approx(listed.item(), abs=1e-13)
@@ -52,7 +41,7 @@ def test_the_three_formulas_of_the_page(n, seed):
     c = k * torch.softmax(torch.randn(n, generator=generator, dtype=torch.float64), 0)
     mask = problem.mask()
     C = (math.pi / 2 * c[mask]).sin().prod() * (math.pi / 2 * c[~mask]).cos().prod()
-    model = Weights(c)
+    model = AdditiveModel(c, Cosine())
     assert exact_correlation(model.additive_score(), law_of(problem)).item() == pytest.approx(C.item(), abs=1e-14)
     hinge = population_risk(model, problem, loss="hinge", engine="enumerate").value.item()
     squared = population_risk(model, problem, loss="squared-hinge", engine="enumerate").value.item()
@@ -60,12 +49,7 @@ def test_the_three_formulas_of_the_page(n, seed):
     extra = 0.5 * (-1) ** k * (math.pi * c).cos().prod().item()
     assert squared == pytest.approx(1.5 - 2 * C.item() + extra, abs=1e-13)
     # accuracy ≥ C, because a wrong sign costs a hinge loss of at least 1
-    assert population_accuracy(model_forward(model), problem).value.item() >= C.item() - 1e-12
-
-
-def model_forward(model):
-    model.forward = lambda x: Cosine()(x.double() @ model.weights)
-    return model
+    assert population_accuracy(model, problem).value.item() >= C.item() - 1e-12
 
 
 def test_the_certificate_means_every_input_is_right():
@@ -78,10 +62,10 @@ def test_the_certificate_means_every_input_is_right():
             problem.mask().double()
             + 0.8 * torch.rand((), generator=generator, dtype=torch.float64) * noise / noise.abs().sum()
         )
-        model = Weights(c)
+        model = AdditiveModel(c, Cosine())
         if certified_perfect(model.additive_score(), law_of(problem)):
             kept += 1
-            assert population_accuracy(model_forward(model), problem).value.item() == 1.0
+            assert population_accuracy(model, problem).value.item() == 1.0
     assert 20 < kept < 200
 
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
+from additive_model import AdditiveModel
 from parityscope import (
     FFNN1,
     Cosine,
@@ -16,24 +16,9 @@ from parityscope import (
     population_accuracy,
     population_risk,
 )
-from parityscope.models import AdditiveScore
 from parityscope.risk.losses import LOSSES, named_loss
 
 READOUTS = {"zig-zag": ZigZag(3), "smooth": ZigZag(3, 0.02), "cosine": Cosine(), "triangle": Triangle(3)}
-
-
-class Additive(nn.Module):
-    """Free weights and an offset behind any readout."""
-
-    def __init__(self, weights, offset, readout):
-        super().__init__()
-        self.weights, self.offset, self.readout = nn.Parameter(weights), nn.Parameter(offset), readout
-
-    def additive_score(self):
-        return AdditiveScore(self.weights, self.offset, self.readout)
-
-    def forward(self, x):
-        return self.readout(x.double() @ self.weights + self.offset)
 
 
 def direct_risk(model, problem, loss):
@@ -57,11 +42,8 @@ def direct_risk(model, problem, loss):
 def test_value_and_gradient_are_those_of_plain_autograd(n, seed, readout, loss, bias, noise):
     generator = torch.Generator().manual_seed(seed)
     problem = Parity.random(n, min(n, 3), generator, bias=bias, noise=noise)
-    model = Additive(
-        2 * torch.rand(n, generator=generator, dtype=torch.float64),
-        torch.rand((), generator=generator, dtype=torch.float64),
-        READOUTS[readout],
-    )
+    weights = 2 * torch.rand(n, generator=generator, dtype=torch.float64)
+    model = AdditiveModel(weights, READOUTS[readout], torch.rand((), generator=generator, dtype=torch.float64))
     ours = population_risk(model, problem, loss=loss, engine="enumerate").value
     theirs = direct_risk(model, problem, named_loss(loss))
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)

@@ -7,24 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
+from additive_model import AdditiveModel
 from parityscope import InvalidInput, Parity, ParityTransformer, Triangle, ZigZag, population_accuracy, population_risk
-from parityscope.models import AdditiveScore
 from parityscope.risk.hybrid import heavy_positions
-
-
-class Weights(nn.Module):
-    def __init__(self, weights, readout, offset=0.0):
-        super().__init__()
-        self.weights, self.readout = nn.Parameter(weights), readout
-        self.offset = nn.Parameter(torch.tensor(offset, dtype=torch.float64))
-
-    def additive_score(self):
-        return AdditiveScore(self.weights, self.offset, self.readout)
-
-    def forward(self, x):
-        return self.readout(x.double() @ self.weights + self.offset)
 
 
 def diffuse(n, k, spread, seed=0):
@@ -35,7 +21,7 @@ def diffuse(n, k, spread, seed=0):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
 def test_split_and_spectral_agree_within_the_reported_bound(k, loss):
-    model, problem = Weights(diffuse(30, k, 0.3), ZigZag(k)), Parity(30, tuple(range(k)))
+    model, problem = AdditiveModel(diffuse(30, k, 0.3), ZigZag(k)), Parity(30, tuple(range(k)))
     exact = population_risk(model, problem, loss=loss, engine="split")
     spectral = population_risk(model, problem, loss=loss, engine="spectral")
     bound = (exact.error_bound + spectral.error_bound).item()
@@ -48,7 +34,7 @@ def test_split_and_spectral_agree_within_the_reported_bound(k, loss):
 
 @pytest.mark.parametrize("spread", [0.1, 0.01])
 def test_a_thousand_bits_have_a_proved_error_below_1e_9(spread):
-    model, problem = Weights(diffuse(1000, 3, spread), ZigZag(3)), Parity(1000, (5, 500, 900))
+    model, problem = AdditiveModel(diffuse(1000, 3, spread), ZigZag(3)), Parity(1000, (5, 500, 900))
     risk = population_risk(model, problem)
     assert risk.engine == "spectral"
     assert risk.error_bound.item() < 1e-9
@@ -62,7 +48,7 @@ def test_heavy_positions_are_enumerated_and_the_rest_is_spectral(heavy):
     """Half-trained attention: against split at n = 34, value within the bound and gradient close."""
     weights = 0.5 * diffuse(34, 1, 0.2)
     weights[list(heavy)] += 0.8
-    model, problem = Weights(weights, ZigZag(3)), Parity(34, (0, 1, 2))
+    model, problem = AdditiveModel(weights, ZigZag(3)), Parity(34, (0, 1, 2))
     assert sorted(heavy_positions(weights).tolist()) == sorted(heavy)
     exact = population_risk(model, problem, engine="split")
     hybrid = population_risk(model, problem, engine="spectral")
@@ -75,7 +61,7 @@ def test_heavy_positions_are_enumerated_and_the_rest_is_spectral(heavy):
 def test_half_trained_attention_at_a_thousand_bits_is_certified():
     weights = 0.9 * diffuse(1000, 1, 0.1)
     weights[[5, 500, 900]] += 0.7
-    risk = population_risk(Weights(weights, ZigZag(3)), Parity(1000, (5, 500, 900)))
+    risk = population_risk(AdditiveModel(weights, ZigZag(3)), Parity(1000, (5, 500, 900)))
     assert risk.engine == "spectral"
     assert risk.error_bound.item() < 1e-9
 
@@ -92,7 +78,7 @@ def exact_equal_weights(n, k, c, readout):
 
 @pytest.mark.parametrize(("n", "k"), [(60, 2), (100, 3), (250, 5)])
 def test_equal_weights_are_counted_exactly(n, k):
-    model = Weights(torch.full((n,), k / n, dtype=torch.float64), ZigZag(k))
+    model = AdditiveModel(torch.full((n,), k / n, dtype=torch.float64), ZigZag(k))
     risk = population_risk(model, Parity(n, tuple(range(k))))
     assert risk.engine == "grouped"
     assert risk.value.item() == pytest.approx(exact_equal_weights(n, k, k / n, ZigZag(k)), rel=1e-11)
@@ -104,7 +90,7 @@ def test_grouped_is_enumeration(n, seed, offset):
     levels = torch.rand(3, dtype=torch.float64, generator=generator)
     weights = levels[torch.randint(0, 3, (n,), generator=generator)]
     problem = Parity.random(n, 2, generator)
-    model = Weights(weights, ZigZag(2), offset)
+    model = AdditiveModel(weights, ZigZag(2), offset)
     ours = population_risk(model, problem, engine="grouped").value
     theirs = population_risk(model, problem, engine="enumerate").value
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
@@ -131,7 +117,7 @@ def test_fitted_pieces_stay_within_their_stated_error(n, seed, case, noise):
         "smooth squared hinge": (ZigZag(k, 0.05), "squared-hinge"),
     }[case]
     problem = Parity.random(n, k, generator, noise=noise)
-    model = Weights(k * torch.softmax(torch.randn(n, dtype=torch.float64, generator=generator), 0), readout)
+    model = AdditiveModel(k * torch.softmax(torch.randn(n, dtype=torch.float64, generator=generator), 0), readout)
     fitted = population_risk(model, problem, loss=loss, engine="split")
     exact = population_risk(model, problem, loss=loss, engine="enumerate")
     assert fitted.error_bound.item() < 1e-8
@@ -141,7 +127,7 @@ def test_fitted_pieces_stay_within_their_stated_error(n, seed, case, noise):
 
 
 def test_accuracy_at_large_n_has_a_bound_too():
-    model, problem = Weights(diffuse(400, 3, 0.1), ZigZag(3)), Parity(400, (1, 2, 3))
+    model, problem = AdditiveModel(diffuse(400, 3, 0.1), ZigZag(3)), Parity(400, (1, 2, 3))
     accuracy = population_accuracy(model, problem, engine="spectral", tolerance=1e-3)
     x, y = problem.sample(40_000, torch.Generator().manual_seed(0))
     sampled = ((model(x) > 0) == (y > 0)).double().mean().item()
@@ -169,7 +155,7 @@ def test_h2s_two_heads_on_signs_are_one_additive_score():
             return PiecewiseLinear((0.0,), (1.0,), 1.0, -1.0)
 
     c = 2 * torch.softmax(torch.randn(12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), 0)
-    model = Weights(-2 * c, Tent(), c.sum().item())
+    model = AdditiveModel(-2 * c, Tent(), c.sum().item())
     problem = Parity(12, (2, 7))
     ours = population_risk(model, problem, loss="hinge", engine="split").value
     theirs = population_risk(model, problem, loss="hinge", engine="enumerate").value

@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from additive_model import AdditiveModel
 from parityscope import (
     Cosine,
     InvalidInput,
@@ -14,21 +15,7 @@ from parityscope import (
     population_accuracy,
     population_risk,
 )
-from parityscope.models import AdditiveScore
 from parityscope.models.positions import orthogonal
-
-
-class Additive(torch.nn.Module):
-    def __init__(self, weights, offset, readout):
-        super().__init__()
-        self.weights, self.offset = torch.nn.Parameter(weights), torch.nn.Parameter(offset)
-        self.readout = readout
-
-    def additive_score(self):
-        return AdditiveScore(self.weights, self.offset, self.readout)
-
-    def forward(self, x):
-        return self.readout(x.double() @ self.weights + self.offset)
 
 
 def make_weights(kind, n, k, mask, generator):
@@ -67,9 +54,7 @@ def test_value_gradient_and_accuracy_are_those_of_enumeration(n, k, kind, readou
     k = min(n, k)
     problem = Parity.random(n, k, generator, bias=bias, noise=noise)
     weights = make_weights(kind, n, k, problem.mask(), generator)
-    model = Additive(
-        weights, torch.tensor(offset, dtype=torch.float64), ZigZag(k) if readout == "zig-zag" else Triangle(k)
-    )
+    model = AdditiveModel(weights, ZigZag(k) if readout == "zig-zag" else Triangle(k), offset)
     split = population_risk(model, problem, loss=loss, engine="split").value
     listed = population_risk(model, problem, loss=loss, engine="enumerate").value
     assert split.item() == pytest.approx(listed.item(), rel=1e-10, abs=1e-12)
@@ -112,7 +97,7 @@ def test_exact_accuracy_of_the_cosine_readout(n, seed):
     k = 1 + seed % n
     problem = Parity.random(n, k, generator)
     weights = k * torch.softmax(torch.randn(n, dtype=torch.float64, generator=generator), 0)
-    model = Additive(weights, torch.zeros((), dtype=torch.float64), Cosine())
+    model = AdditiveModel(weights, Cosine())
     ours = population_accuracy(model, problem, engine="split").value.item()
     assert ours == pytest.approx(population_accuracy(model, problem, engine="enumerate").value.item(), abs=1e-12)
 
