@@ -99,7 +99,8 @@ def plot(rows: Sequence[Row]) -> Figure:
         end = (sizes[-1], seconds[-1])
         axes.annotate(name, end, textcoords="offset points", va="center", color=colour(index), **side)
     axes.set(xscale="log", yscale="log", xlabel="bits n", ylabel="seconds, value and gradient")
-    axes.set_xlim(right=axes.get_xlim()[1] * 2)
+    left, right = axes.get_xlim()
+    axes.set_xlim(left / 2, right * 3)  # room for the names of the outer lines
     axes.grid(True, which="major", linewidth=0.5)
     return figure
 
