@@ -124,3 +124,14 @@ def test_a_file_or_an_unwritable_place_is_one_sentence(tmp_path):
         assert done.returncode == 2
         assert str(place).split("/")[-1] in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_numbers_survive_a_missing_plotting_library(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "parityscope.figures", raising=False)
+    monkeypatch.setattr(sys, "argv", ["parityscope", "learn", "--n", "12", "--k", "2", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "pip install 'parityscope[plots]'" in capsys.readouterr().err
+    assert json.loads((tmp_path / "run.json").read_text())["runs"][0]["recovered"]

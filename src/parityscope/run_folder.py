@@ -43,12 +43,12 @@ class RunFolder:
         return self.path / "run.json"
 
     def write(self, run: Learned) -> None:
-        """Write the summary and the figures."""
+        """Write the summary, and then the figures: a missing plotting library must not lose the numbers."""
+        write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
         from parityscope.figures import attention_figure, png, risk_figure, themed
 
         write_atomically(self.path / "attention.png", png(themed(attention_figure, run)))
         write_atomically(self.path / "risk.png", png(themed(risk_figure, run)))
-        write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
 
     def contents(self) -> list[str]:
         """Return the names of the files in the folder."""
