@@ -21,6 +21,7 @@ ORDER = (
     "learning",
     "figures",
     "experiments",
+    "claims",
     "store",
     "report",
     "reproduce",

@@ -18,7 +18,15 @@ from parityscope.experiments.contract import named_scale
 from parityscope.learning import learn as run_learn
 from parityscope.problems import Parity, draw_problems
 from parityscope.run_folder import RunFolder
-from parityscope.terminal import experiments_table, measurement_line, reproduction_progress, show_run, training_progress
+from parityscope.terminal import (
+    claims_progress,
+    claims_table,
+    experiments_table,
+    measurement_line,
+    reproduction_progress,
+    show_run,
+    training_progress,
+)
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
 
 app = typer.Typer(
@@ -28,6 +36,7 @@ app = typer.Typer(
     help="How does attention learn which few bits matter?",
 )
 _errors = Console(stderr=True)
+DEFAULT_OUT = Path("parityscope-output")
 
 _LEARN_HELP = """Find a hidden parity with attention and show what each head found.
 
@@ -121,26 +130,57 @@ def learn(
 def reproduce(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="Experiments; otherwise all.")] = None,
     scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
-    out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = Path("parityscope-output"),
+    out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
     list_: Annotated[bool, typer.Option("--list", help="List the experiments and their cost.")] = False,
 ) -> None:
-    """Run every experiment that has no stored row, draw the figures, write one report.
+    """Run every experiment that has no stored row, check the claims, draw the figures, write one report.
 
     Rows in --out are never computed twice: an interrupted reproduction goes on where it stopped, and deleted figures
     are redrawn without training.
     """
+    from parityscope.claims import all_claims
     from parityscope.experiments import EXPERIMENT_IDS, load_experiment
     from parityscope.reproduce import reproduce as run_reproduce
 
     chosen = tuple(ids or EXPERIMENT_IDS)
+    claims = [] if ids else all_claims()
     console = Console()
     if list_:
         console.print(experiments_table([load_experiment(name) for name in chosen]))
         return
     advice = "what was finished is stored, and the same command goes on from there"
-    with _interruptible(advice), reproduction_progress(_errors, len(chosen)) as on_stage:
-        report = run_reproduce(chosen, named_scale(scale), out, on_stage=on_stage)
+    with _interruptible(advice), reproduction_progress(_errors, len(chosen) + bool(claims)) as on_stage:
+        report = run_reproduce(chosen, named_scale(scale), out, claims=claims, on_stage=on_stage)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def claims(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID ...]", help="Claims, or papers such as H1; otherwise all.")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="How hard to try: smoke, laptop or paper.")] = "laptop",
+    out: Annotated[Path, typer.Option(help="A folder of `reproduce`, whose rows a check may use.")] = DEFAULT_OUT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+) -> None:
+    """Check the papers' statements by computation and say which hold.
+
+    Verdicts: holds, holds in part, fails (with a counterexample), not testable here.
+    """
+    from parityscope.claims import check, named_claims
+    from parityscope.reproduce import claims_context
+
+    chosen = named_claims(ids or ())
+    context = claims_context(named_scale(scale), out)
+    with _interruptible("nothing is stored by this command"), claims_progress(_errors, chosen) as on_claim:
+        checked = []
+        for claim in chosen:
+            on_claim(claim)
+            checked.append(check(claim, context))
+    if as_json:
+        typer.echo(json.dumps([one.to_json() for one in checked]))
+        return
+    Console().print(claims_table(checked), highlight=False)
 
 
 @app.command()

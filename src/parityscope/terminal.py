@@ -16,6 +16,7 @@ from torch import Tensor
 
 from parityscope import learning
 from parityscope.benchmarking import Measurement
+from parityscope.claims.contract import CheckedClaim, Claim
 from parityscope.experiments.contract import SCALES, Experiment, Stage
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
@@ -132,6 +133,35 @@ def reproduction_progress(console: Console, experiments: int) -> Iterator[Callab
             bars.update(current, description=stage.experiment, completed=stage.done, total=stage.total, note="configs")
 
         yield update
+
+
+@contextmanager
+def claims_progress(console: Console, claims: Sequence[Claim]) -> Iterator[Callable[[Claim], None]]:
+    """Show a bar over the claims, weighted by what each costs, and the one being checked."""
+    columns = (TextColumn("checking"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=sum(claim.seconds for claim in claims))
+        before: list[Claim] = []
+
+        def update(claim: Claim) -> None:
+            bar.update(task, description=claim.id, completed=sum(done.seconds for done in before))
+            before.append(claim)
+
+        yield update
+
+
+_VERDICT_STYLE = {"holds": "green", "holds in part": "yellow", "fails": "red", "not testable here": "dim"}
+
+
+def claims_table(checked: Sequence[CheckedClaim]) -> Table:
+    """Return the claims with their verdicts and the number that says it shortest."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 1, 0))
+    for title in ("claim", "statement", "verdict", "number"):
+        table.add_column(title, overflow="fold")
+    for one in checked:
+        verdict = Text(one.outcome.verdict, _VERDICT_STYLE[one.outcome.verdict])
+        table.add_row(one.claim.id, one.claim.statement, verdict, one.outcome.number)
+    return table
 
 
 def experiments_table(experiments: Sequence[Experiment]) -> Table:

@@ -2,14 +2,12 @@ import pytest
 import torch
 
 from parityscope import FFNN1, FrozenAttention, InvalidInput, Parity, ParityTransformer, parity_ffnn, population_risk
-from parityscope.models import parity_ffnn_paper_parameters
 
 
 @pytest.mark.parametrize("support", [(0,), (2, 5), (0, 3, 4, 7), tuple(range(8))])
 def test_the_construction_of_proposition_3_has_no_risk(support):
     problem = Parity(8, support)
     assert population_risk(parity_ffnn(8, support), problem).value.item() == 0.0
-    assert parity_ffnn_paper_parameters(len(support)) == 2 * len(support) + 2
 
 
 def test_forward_is_equation_1():

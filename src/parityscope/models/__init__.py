@@ -1,7 +1,7 @@
 """One architecture per file, read bottom-up: positions, readouts, the transformer, FFNN-1."""
 
 from parityscope.models.additive import AdditiveScore, additive_score
-from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn, parity_ffnn_paper_parameters
+from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
 
@@ -16,5 +16,4 @@ __all__ = [
     "ZigZag",
     "additive_score",
     "parity_ffnn",
-    "parity_ffnn_paper_parameters",
 ]

@@ -82,11 +82,6 @@ def parity_ffnn(n: int, support: Sequence[int]) -> FFNN1:
     return net
 
 
-def parity_ffnn_paper_parameters(k: int) -> int:
-    """Return Prop. 3's count of distinct parameters of h_B: a bias and an output weight per neuron, and 2 more."""
-    return 2 * k + 2
-
-
 class FrozenAttention(nn.Module):
     """Frozen heads and a trainable FFNN-1 on the attention vector v* ∈ R⁴ (H1, Theorem 11).
 

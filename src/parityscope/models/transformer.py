@@ -123,10 +123,6 @@ class ParityTransformer(nn.Module):
         runs = self.positions.new_empty(self.directions.shape[:-2]).numel()
         return sum(p.numel() for p in self.parameters() if p.requires_grad) // runs
 
-    def paper_parameters(self) -> int:
-        """Return the count of H1, Prop. 3: a 4 × 4 matrix per head, 2 per neuron and 2 more (18k + 2 for m = k)."""
-        return 16 * self.heads + 2 * self.k + 2
-
 
 def _unit_directions(heads: int, r: int, generator: torch.Generator | None) -> Float[Tensor, "heads r"]:
     """Return uniform random unit vectors; on the circle, H1's start a13 = cos ω, a14 = sin ω."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import parityscope
+from parityscope.claims.contract import VERDICTS
 from parityscope.errors import InvalidInput
 from parityscope.experiments.contract import Finding, Table
 
@@ -53,10 +56,13 @@ def render_report(sections: Sequence[Section], scale: str, claims: Sequence[Mapp
     environment.filters["data_uri"] = _data_uri
     environment.filters["date"] = _date
     environment.filters["duration"] = _duration
+    environment.filters["pretty"] = partial(json.dumps, indent=1, ensure_ascii=False)
     finished = [section.finished for section in sections]
     return environment.get_template("page.html.jinja").render(
         sections=sections,
         claims=claims,
+        verdicts=VERDICTS,
+        shown=[section.experiment_id for section in sections],
         scale=scale,
         version=parityscope.__version__,
         versions=sections[-1].versions if sections else {},

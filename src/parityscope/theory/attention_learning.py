@@ -7,6 +7,24 @@ import math
 from parityscope.errors import InvalidInput
 
 
+def parity_ffnn_parameters(k: int) -> int:
+    """Return Prop. 3's count for FFNN-1: k biases, k output weights, one input weight and the output bias.
+
+    >>> parity_ffnn_parameters(3)
+    8
+    """
+    return 2 * k + 2
+
+
+def parity_transformer_parameters(k: int) -> int:
+    """Return Prop. 3's count for the transformer: a 4 × 4 matrix per head, and the classification head's 2k + 2.
+
+    >>> parity_transformer_parameters(3)
+    56
+    """
+    return 16 * k + parity_ffnn_parameters(k)
+
+
 def smoothness_of_prediction(k: int, tau: float, b: float) -> float:
     """Return B of Lemma 14, 2k(20/τ² + 32k²/(τ²√b)): how fast ∇ŷ can change.
 

@@ -1,0 +1,43 @@
+"""Every statement of the papers as an executable check; this is their list, in the order of the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from importlib import import_module
+
+from parityscope.claims.contract import CheckedClaim, Claim, Context
+from parityscope.errors import InvalidInput
+from parityscope.threads import single_threaded
+
+# Each file holds a tuple CLAIMS.
+_FILES = ("h1_expressing",)
+
+
+def all_claims() -> list[Claim]:
+    """Return every claim, in the order of the report.
+
+    >>> len({claim.id for claim in all_claims()}) == len(all_claims()) > 0
+    True
+    """
+    return [claim for name in _FILES for claim in import_module(f"parityscope.claims.{name}").CLAIMS]
+
+
+def named_claims(ids: Iterable[str]) -> list[Claim]:
+    """Return the claims called `ids`, or all of a paper when an id is only its name; everything when there are none."""
+    claims = all_claims()
+    chosen: list[Claim] = []
+    for name in ids:
+        found = [claim for claim in claims if name in (claim.id, claim.paper)]
+        if not found:
+            raise InvalidInput(f"unknown claim {name!r}: choose from {', '.join(claim.id for claim in claims)}")
+        chosen += found
+    return chosen or claims
+
+
+def check(claim: Claim, context: Context) -> CheckedClaim:
+    """Compute the verdict of one claim."""
+    started = time.perf_counter()
+    with single_threaded():
+        outcome = claim.check(context)
+    return CheckedClaim(claim, outcome, time.perf_counter() - started)
