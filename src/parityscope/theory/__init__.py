@@ -1,27 +1,51 @@
 """Every bound and constant of the papers as a pure function, with the paper's symbol names."""
 
 from parityscope.theory.attention_learning import (
-    fixed_attention_bound,
     lipschitz_of_prediction,
     lipschitz_of_prediction_times_gradient,
+    loss_gradient_bound,
     parity_ffnn_parameters,
     parity_transformer_parameters,
     pl_constant,
+    score_gradient_bound,
     smoothness_of_prediction,
     smoothness_of_risk,
+    softmax_derivative,
+    softmax_derivative_as_printed,
     theorem_5_decrement,
     theorem_5_learning_rate,
+    theorem_5_steps,
+)
+from parityscope.theory.fixed_attention import (
+    counted_fixed_attention_share,
+    fixed_attention_bound,
+    fixed_attention_limit,
+    fixed_attention_share,
+    fixed_attention_share_of_proof,
+    fixed_hard_attention_bound,
+    hard_attention_information_bound,
 )
 
 __all__ = [
+    "counted_fixed_attention_share",
     "fixed_attention_bound",
+    "fixed_attention_limit",
+    "fixed_attention_share",
+    "fixed_attention_share_of_proof",
+    "fixed_hard_attention_bound",
+    "hard_attention_information_bound",
     "lipschitz_of_prediction",
     "lipschitz_of_prediction_times_gradient",
+    "loss_gradient_bound",
     "parity_ffnn_parameters",
     "parity_transformer_parameters",
     "pl_constant",
+    "score_gradient_bound",
     "smoothness_of_prediction",
     "smoothness_of_risk",
+    "softmax_derivative",
+    "softmax_derivative_as_printed",
     "theorem_5_decrement",
     "theorem_5_learning_rate",
+    "theorem_5_steps",
 ]
