@@ -11,7 +11,15 @@ from parityscope.errors import InvalidInput
 from parityscope.threads import single_threaded
 
 # Each file holds a tuple CLAIMS.
-_FILES = ("h1_expressing", "h1_training", "h1_constants", "h1_gradients", "h1_gradient_bounds")
+_FILES = (
+    "h1_expressing",
+    "h1_training",
+    "h1_fixed_attention",
+    "h1_hard_attention",
+    "h1_constants",
+    "h1_gradients",
+    "h1_gradient_bounds",
+)
 
 
 def all_claims() -> list[Claim]:

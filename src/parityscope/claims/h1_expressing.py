@@ -78,8 +78,8 @@ def _proposition_3_transformer(context: Context) -> Check:
             "largest_risk_in_the_limit": in_the_limit,
             "parameters_counted_at_k_3": counted,
         },
-        "The construction's risk over all inputs: with finite τ and b > 0 it is not 0; with τ = 0.001 and b = 0 it is, for "
-        "every support tried, and the parameters number 18k + 2.",
+        "The construction's risk over all inputs: with finite τ and b > 0 it is not 0; with τ = 0.001 and b = 0 it is, "
+        "for every support tried, and the parameters number 18k + 2.",
     )
 
 
@@ -127,8 +127,8 @@ def _proposition_4(context: Context) -> Check:
                 "difference_to_the_transformer": difference,
             },
         },
-        "FFNNs without one hidden input's edge were trained from many starts and never beat risk 1, so n edges are needed; "
-        "but edges may share numbers: position attention is itself an FFNN-1 whose n weights come from 2k numbers.",
+        "FFNNs without one hidden input's edge were trained from many starts and never beat risk 1, so n edges are "
+        "needed; but edges may share numbers: position attention is itself an FFNN-1 whose n weights come from 2k.",
     )
 
 

@@ -146,8 +146,8 @@ def _lemma_17(context: Context) -> Check:
         "fails" if confirmed else "holds",
         f"up to {max(shares):.0%} of pairs oppose each other at n = 8; smallest case n = {smallest.get('n')}",
         evidence,
-        "The loss gradients of all pairs of inputs were multiplied, per head, with n and k searched upwards; again under "
-        "the appendix's assumption on attention, at n = 64 with drawn inputs.",
+        "The loss gradients of all pairs of inputs were multiplied, per head, with n and k searched upwards; again "
+        "under the appendix's assumption on attention, at n = 64 with drawn inputs.",
     )
 
 

@@ -121,8 +121,8 @@ def _remark_9(context: Context) -> Check:
         "holds" if holds and _all(written) else "holds in part" if holds else "fails",
         f"6 numbers learn k = 3 at n = {', '.join(map(str, sizes))}; as written {written[0]['learned']['successes']}",
         {"bounded_readout": repaired, "as_written": written, "ffnn_edges_at_least": list(sizes)},
-        "H1's own model with 2k numbers and a bounded readout was trained at growing n, where an FFNN with one number per "
-        "edge has at least n; the remark's ground, Theorem 5's recipe, does not learn.",
+        "H1's own model with 2k numbers and a bounded readout was trained at growing n, where an FFNN with one number "
+        "per edge has at least n; the remark's ground, Theorem 5's recipe, does not learn.",
     )
 
 
@@ -159,8 +159,8 @@ def _figure_2(context: Context) -> Check:
         f"apart: {apart['one_head_per_bit']} of {apart['learned']} learned runs have one head per bit; neighbours: "
         f"{neighbours['one_head_per_bit']} of {neighbours['learned']} ({apart['seeds']} seeds each)",
         {"n": n, "cells": {str(list(support)): _plain(cell) for support, cell in cells.items()}},
-        "The published code's recipe (rate 0.2, 4000 steps) was trained on separate and on neighbouring bits; of the runs "
-        "that learned, those whose heads name every bit by their largest weight were counted.",
+        "The published code's recipe (rate 0.2, 4000 steps) was trained on separate and on neighbouring bits; of the "
+        "runs that learned, those whose heads name every bit by their largest weight were counted.",
     )
 
 
@@ -181,7 +181,7 @@ def _shared_heads(n: int, support: tuple[int, ...], seeds: int) -> dict[str, Any
 CLAIMS = (
     Claim(
         "H1-theorem-5",
-        "Training k heads on the frozen zig-zag converges to risk 0 at a linear rate, L(t) ≤ cᵗ L(0), from a risk of 1.",
+        "Training k heads on the frozen zig-zag converges to risk 0 at a linear rate, L(t) ≤ cᵗ L(0), from risk 1.",
         _theorem_5,
         seconds=22,
         experiment="H1-success",
@@ -202,8 +202,8 @@ CLAIMS = (
     ),
     Claim(
         "H1-figure-2",
-        "Heads settle on one bit each when hidden bits are apart; with neighbours two heads share a direction between them, "
-        "and hard attention is impossible.",
+        "Heads settle on one bit each when hidden bits are apart; with neighbours two heads share a direction between "
+        "them, and hard attention is impossible.",
         _figure_2,
         seconds=20,
         experiment="H1-figure-2",

@@ -27,7 +27,7 @@ def fixed_attention_share(n: int, m: int) -> float:
     (0.5, True)
     """
     _check(n, m)
-    return 1 - 2 * m / 2 ** math.ceil((n - 1) / (5 * m))
+    return 1 - 2 * m * 2.0 ** -math.ceil((n - 1) / (5 * m))
 
 
 def fixed_attention_share_of_proof(n: int, m: int) -> float:
@@ -62,7 +62,7 @@ def fixed_hard_attention_bound(n: int, m: int) -> float:
     0.9375
     """
     _check(n, m)
-    return 1 - 2 * m / 2 ** math.ceil((n - 1) / m)
+    return 1 - 2 * m * 2.0 ** -math.ceil((n - 1) / m)
 
 
 def hard_attention_information_bound(n: int, m: int) -> float:
