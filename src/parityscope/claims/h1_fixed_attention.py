@@ -188,9 +188,9 @@ def _theorem_11(context: Context) -> Check:
             "first_factor_of_the_proof_at_n_32_m_3": theory.fixed_attention_share_of_proof(32, 3),
             "first_factor_printed_at_n_32_m_3": theory.fixed_attention_share(32, 3),
         },
-        "A frozen head and FFNN-1s were trained together to get below the bound for every hidden bit at once, with H1's "
-        "embeddings; the text allows any embeddings, and large ones let one frozen head encode the whole input: every "
-        "parity of 7 bits is then exact at tiny norms.",
+        "A frozen head and FFNN-1s were trained together to get below the bound for every hidden bit at once, with "
+        "H1's embeddings; the text allows any embeddings, and large ones let one frozen head encode the whole "
+        "input: every parity of 7 bits is then exact at tiny norms.",
     )
 
 

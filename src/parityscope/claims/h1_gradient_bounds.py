@@ -95,8 +95,8 @@ def _lemma_18(context: Context) -> Check:
         f"{ideal:.2g} × the bound as printed; real softmax {real:.0e} ×; true gradient at x = 1: {true_at_ones:.0e}",
         evidence,
         "The left side was minimised over heads and inputs: it exceeds the bound only with the printed (wrong) "
-        "derivative and attention cut to exactly 0 beyond π/4; a real softmax sees a far bit a little, and at x = 1 the "
-        "true derivative is 0.",
+        "derivative and attention cut to exactly 0 beyond π/4; a real softmax sees a far bit a little, and at x = 1 "
+        "the true derivative is 0.",
     )
 
 

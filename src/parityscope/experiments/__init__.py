@@ -12,6 +12,7 @@ _FILES = {
     "H1-figure-1": "h1_figure_1",
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",
+    "H1-why-it-fails": "h1_why_it_fails",
     "H1-risk-curves": "h1_risk_curves",
     "engine-cost": "engine_cost",
 }
