@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, hessian, vmap
+from torch.func import functional_call, grad, jacrev, vmap
 
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, bits_of
@@ -40,7 +40,8 @@ class Circle:
 
     def second_derivatives(self, heads: Tensor, x: Tensor) -> Tensor:
         """Return the Hessian of ŷ for pairs of heads and inputs: (batch, 2k, 2k)."""
-        return vmap(hessian(self.prediction))(heads, x).reshape(len(heads), 2 * self.k, 2 * self.k)
+        found: Tensor = vmap(jacrev(grad(self.prediction)))(heads, x)
+        return found.reshape(len(heads), 2 * self.k, 2 * self.k)
 
     def loss(self, heads: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """Return the squared hinge of one example."""
@@ -58,7 +59,7 @@ class Circle:
 
     def risk_second_derivatives(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
         """Return the Hessian of the population risk for a batch of heads: (batch, 2k, 2k)."""
-        found = vmap(hessian(lambda one: self.risk(one, support)))(heads)
+        found: Tensor = vmap(jacrev(grad(lambda one: self.risk(one, support))))(heads)
         return found.reshape(len(heads), 2 * self.k, 2 * self.k)
 
     def all_inputs(self, support: tuple[int, ...]) -> tuple[Tensor, Tensor]:
