@@ -55,11 +55,11 @@ class Circle:
 
     def risk_gradient(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
         """Return ∇ of the population risk for a batch of heads: (batch, k, 2)."""
-        return vmap(grad(lambda one: self.risk(one, support)))(heads)
+        return vmap(grad(self.risk), in_dims=(0, None))(heads, support)
 
     def risk_second_derivatives(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
         """Return the Hessian of the population risk for a batch of heads: (batch, 2k, 2k)."""
-        found: Tensor = vmap(jacrev(grad(lambda one: self.risk(one, support))))(heads)
+        found: Tensor = vmap(jacrev(grad(self.risk)), in_dims=(0, None))(heads, support)
         return found.reshape(len(heads), 2 * self.k, 2 * self.k)
 
     def all_inputs(self, support: tuple[int, ...]) -> tuple[Tensor, Tensor]:
