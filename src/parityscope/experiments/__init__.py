@@ -14,6 +14,7 @@ _FILES = {
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
     "H1-adjacent-bits": "h1_adjacent_bits",
+    "H1-temperature": "h1_temperature",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)
