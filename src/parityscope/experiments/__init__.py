@@ -15,6 +15,7 @@ _FILES = {
     "H1-risk-curves": "h1_risk_curves",
     "H1-adjacent-bits": "h1_adjacent_bits",
     "H1-temperature": "h1_temperature",
+    "H1-sgd": "h1_sgd",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)
