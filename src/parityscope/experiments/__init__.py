@@ -16,6 +16,7 @@ _FILES = {
     "H1-adjacent-bits": "h1_adjacent_bits",
     "H1-temperature": "h1_temperature",
     "H1-sgd": "h1_sgd",
+    "H1-reading-support": "h1_reading_support",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

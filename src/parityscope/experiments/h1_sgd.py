@@ -146,7 +146,7 @@ def plot(rows: Sequence[Row]) -> Figure:
     for axes in (left, middle, right):
         axes.set_xlabel("examples per step")
         axes.set_xticks(list(places.values()), [str(batch) if batch else "all" for batch in places])
-        axes.set_xlim(-0.4, len(batches) + 0.4)
+        axes.set_xlim(-0.4, len(batches) + (-0.6 if axes is right else 0.4))
     figure.legend(loc="outside lower center", ncols=len(labels))
     return figure
 
