@@ -126,7 +126,7 @@ def run(config: Training) -> Result:
     arrays = {name: torch.stack(values) for name, values in kept.items()}
     final = read_support(trained.model.score_weights().detach(), config.k)
     confirmed = [
-        reading_is_confirmed(reading, problem, seeded_generator(seed, "data"))
+        reading_is_confirmed(reading, problem, seeded_generator(seed, "check"))
         for reading, problem, seed in zip(final.above_half, problems, seeds, strict=True)
     ]
     right = (final.above_half == hidden).all(-1)
@@ -248,13 +248,15 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         Finding(
             "Open question: can the parity set be recovered from the learned heads?",
             f"Of {sum(int(a.sum()) for a in accurate)} runs with an accuracy above 99 %, {accurate_and_named} name the "
-            f"hidden bits exactly by the weights above 1/2, without knowing k. Of the {not_learned} runs that did not learn, {total['largest_right'] - total['learned']} name them by the k largest.",
+            "hidden bits exactly by the weights above 1/2, without knowing k. Of the "
+            f"{not_learned} runs that did not learn, {total['largest_right'] - total['learned']} name them by the k "
+            "largest.",
         ),
         Finding(
             "(With which confidence?)",
             f"At a gap of 0.6 or more the rule was right at {right} of {stages} stages; at the other {stages - right} "
-            f"the heads were sure of wrong bits, so the gap says how sharp attention is, not that it is right. Readings above 1/2 checked "
-            f"against {_CHECKED_ON} fresh examples: {total['confirmed']} confirmed, "
+            "the heads were sure of wrong bits: the gap says how sharp attention is, not that it is right. Readings "
+            f"above 1/2 checked against {_CHECKED_ON} fresh examples: {total['confirmed']} confirmed, "
             f"{total['confirmed_but_wrong']} of them wrong.",
         ),
         Finding(
