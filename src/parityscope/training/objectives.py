@@ -92,6 +92,23 @@ def sample_objective(
 _WATCHED_EXAMPLES = 1024
 
 
+class FreshMean:
+    """The mean loss over about the last 1024 examples, each judged before the step it belongs to.
+
+    None of them was trained on before, so it estimates the population's without bias. It starts from a loss of 1:
+    until enough examples have passed, a low mean says little.
+    """
+
+    def __init__(self, runs: int, batch: int) -> None:
+        self.weight = min(1.0, batch / _WATCHED_EXAMPLES)
+        self.mean = torch.ones(runs, dtype=torch.float64)
+
+    def watch(self, mean: Float[Tensor, " runs"]) -> Float[Tensor, " runs"]:
+        """Take in a batch's mean loss and return the running one."""
+        self.mean = self.mean + self.weight * (mean.detach().double() - self.mean)
+        return self.mean
+
+
 def online_objective(
     model: ParityTransformer,
     problems: Sequence[Parity],
@@ -103,25 +120,19 @@ def online_objective(
 ) -> Objective:
     """Return the objective of stochastic descent: `batch` fresh examples per run and step, none seen twice.
 
-    Every run draws from its own seed's data stream, so it is the same alone or among others. The watched risk is the
-    mean over about the last 1024 examples, each judged before the step it belongs to: an honest estimate of the
-    population's, because none of them was trained on before.
+    Every run draws from its own seed's data stream, so it is the same alone or among others.
     """
     chosen = named_loss(loss)
     generators = [seeded_generator(seed, "data") for seed in seeds]
-    weight = min(1.0, batch / _WATCHED_EXAMPLES)
-    seen, watched = 0.0, torch.zeros(len(seeds), dtype=torch.float64)
+    watched = FreshMean(len(seeds), batch)
 
     def descend_on_fresh_examples() -> Evaluation:
-        nonlocal seen, watched
         drawn = [problem.sample(batch, g) for problem, g in zip(problems, generators, strict=True)]
         x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
         score = widened_score(model) if wide_phase else model.additive_score()
         assert score is not None
         mean = sample_mean(score, x, y, chosen)
-        seen, watched = seen + weight * (1 - seen), watched + weight * (mean.detach() - watched)
-        # Until enough examples have passed, a low mean says little: the average starts from a risk of 1.
-        return Evaluation(chosen.of_mean(mean), chosen.of_mean(watched + (1 - seen)))
+        return Evaluation(chosen.of_mean(mean), chosen.of_mean(watched.watch(mean)))
 
     return descend_on_fresh_examples
 

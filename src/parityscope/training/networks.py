@@ -1,0 +1,84 @@
+"""Networks of any kind trained on fresh examples: many seeds and learning rates as one tensor program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from parityscope.models import FFNN1
+from parityscope.problems import seeded_generator
+from parityscope.risk.losses import named_loss
+from parityscope.threads import single_threaded
+from parityscope.training.descent import Evaluation, TrainingState, descend
+from parityscope.training.normalised import RunwiseAdam
+from parityscope.training.objectives import FreshMean
+
+Network = TypeVar("Network", bound=nn.Module)
+Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs, batch)
+
+
+@dataclass(frozen=True)
+class FreshTraining:
+    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step."""
+
+    steps: int
+    batch: int = 256
+    loss: str = "hinge"
+    stop_risk: float | None = 0.005
+    patience: int | None = None
+
+
+def seeded_ffnn(inputs: int, width: int, seeds: Sequence[int]) -> FFNN1:
+    """Return one FFNN-1 per seed on a run axis, each with the start of its own seed.
+
+    >>> alone, among = seeded_ffnn(5, 4, [7]), seeded_ffnn(5, 4, [3, 7])
+    >>> bool((alone.beta[0] == among.beta[1]).all())
+    True
+    """
+    return stacked([FFNN1(inputs, width, generator=seeded_generator(seed, "start")) for seed in seeds])
+
+
+def stacked(networks: Sequence[Network]) -> Network:
+    """Return the first network with the parameters of all of them on a leading run axis."""
+    first = networks[0]
+    with torch.no_grad():
+        together = {
+            name: torch.stack([dict(network.named_parameters())[name] for network in networks])
+            for name, _ in first.named_parameters()
+        }
+    for name, values in together.items():
+        owner, _, own = name.rpartition(".")
+        setattr(first.get_submodule(owner), own, nn.Parameter(values))
+    return first
+
+
+def train_on_fresh_examples(
+    network: nn.Module,
+    target: Target,
+    n: int,
+    seeds: Sequence[int],
+    rates: Sequence[float],
+    training: FreshTraining,
+) -> TrainingState:
+    """Train every run on examples of its own seed's data stream, at its own learning rate; return where each stopped.
+
+    `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
+    thousand examples, none seen before, falls below `stop_risk`.
+    """
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)
+    dtype = next(network.parameters()).dtype
+
+    def objective() -> Evaluation:
+        bits = [torch.rand(training.batch, n, generator=g) < 0.5 for g in generators]
+        x = torch.stack(bits).to(dtype)
+        mean = loss.of_margin(target(x) * network(x)).mean(-1)
+        return Evaluation(mean, watched.watch(mean))
+
+    optimiser = RunwiseAdam(network.parameters(), torch.tensor(rates))
+    with single_threaded():
+        return descend(network, objective, training, TrainingState.fresh(len(seeds)), optimiser, record_every=100)
