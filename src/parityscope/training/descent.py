@@ -146,7 +146,7 @@ def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: 
     objective.sum().backward()
     for p in parameters:
         assert p.grad is not None
-        broken = ~torch.isfinite(p.grad).flatten(1).all(-1) & state.active
+        broken = ~torch.isfinite(p.grad).reshape(len(p.grad), -1).all(-1) & state.active
         state.diverged |= broken
         state.stop(broken)
         p.grad[~state.active] = 0.0

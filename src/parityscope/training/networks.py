@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from parityscope.training.descent import Evaluation, TrainingState, descend
 from parityscope.training.normalised import RunwiseAdam
 from parityscope.training.objectives import FreshMean
 
+_DRAWN_AT_ONCE = 32  # steps
 Network = TypeVar("Network", bound=nn.Module)
 Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs, batch)
 
@@ -28,7 +29,7 @@ class FreshTraining:
     steps: int
     batch: int = 256
     loss: str = "hinge"
-    stop_risk: float | None = 0.005
+    stop_risk: float | None = 0.01  # for the hinge this proves an accuracy above 0.99
     patience: int | None = None
 
 
@@ -69,16 +70,24 @@ def train_on_fresh_examples(
     `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
     thousand examples, none seen before, falls below `stop_risk`.
     """
-    generators = [seeded_generator(seed, "data") for seed in seeds]
+    batches = _fresh_bits(n, seeds, training.batch)
     loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)
     dtype = next(network.parameters()).dtype
 
     def objective() -> Evaluation:
-        bits = [torch.rand(training.batch, n, generator=g) < 0.5 for g in generators]
-        x = torch.stack(bits).to(dtype)
+        x = next(batches).to(dtype)
         mean = loss.of_margin(target(x) * network(x)).mean(-1)
         return Evaluation(mean, watched.watch(mean))
 
     optimiser = RunwiseAdam(network.parameters(), torch.tensor(rates))
     with single_threaded():
         return descend(network, objective, training, TrainingState.fresh(len(seeds)), optimiser, record_every=100)
+
+
+def _fresh_bits(n: int, seeds: Sequence[int], batch: int) -> Iterator[Tensor]:
+    """Yield uniform bits (runs, batch, n) for ever, every run's from its own stream."""
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    while True:
+        # Many small draws cost more than one long one.
+        drawn = [torch.randint(0, 2, (_DRAWN_AT_ONCE, batch, n), generator=g, dtype=torch.int8) for g in generators]
+        yield from torch.stack(drawn, dim=1)
