@@ -14,6 +14,7 @@ _FILES = {
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
     "H1-parameter-efficiency": "h1_parameter_efficiency",
+    "H1-frozen-attention": "h1_frozen_attention",
     "H1-adjacent-bits": "h1_adjacent_bits",
     "H1-temperature": "h1_temperature",
     "H1-sgd": "h1_sgd",

@@ -27,7 +27,7 @@ TEXT = (
     "methods get the same number of steps, fewer at laptop scale than the 2000 of the published code (for those see "
     "H1-success)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 11, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 16, "paper": 400}
 _RECORD_EVERY = 10
 
 
@@ -74,7 +74,7 @@ def _configs(n: int, seeds: int, batches: Sequence[int | None], steps: int) -> l
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _configs(6, 4, (32, None), 80),
-    "laptop": _configs(12, 16, (32, 256, None), 400),
+    "laptop": _configs(12, 16, (32, 256, None), 600),
     "paper": _configs(16, 64, (16, 64, 256, 1024, 4096, None), 4000),
 }
 

@@ -2,6 +2,7 @@
 
 from parityscope.theory.attention_learning import (
     fixed_attention_bound,
+    fixed_hard_attention_bound,
     lipschitz_of_prediction,
     lipschitz_of_prediction_times_gradient,
     parity_ffnn_parameters,
@@ -15,6 +16,7 @@ from parityscope.theory.attention_learning import (
 
 __all__ = [
     "fixed_attention_bound",
+    "fixed_hard_attention_bound",
     "lipschitz_of_prediction",
     "lipschitz_of_prediction_times_gradient",
     "parity_ffnn_parameters",

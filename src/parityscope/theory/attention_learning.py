@@ -110,6 +110,17 @@ def fixed_attention_bound(n: int, m: int, alpha_norm: float, beta_norm: float) -
     return share * margin**2
 
 
+def fixed_hard_attention_bound(n: int, m: int) -> float:
+    """Return Corollary 20's lower bound on the risk of frozen hard attention, 1 − 2m/2^⌈(n−1)/m⌉, at least 0.
+
+    >>> fixed_hard_attention_bound(n=16, m=3), fixed_hard_attention_bound(n=4, m=3)
+    (0.8125, 0.0)
+    """
+    if n < 1 or m < 1:
+        raise InvalidInput(f"n and m must be at least 1, got n = {n}, m = {m}")
+    return max(0.0, 1 - 2 * m / 2 ** math.ceil((n - 1) / m))
+
+
 def _second_derivative(k: int, tau: float, b: float) -> float:
     return 20 / tau**2 + 32 * k**2 / (tau**2 * math.sqrt(b))
 

@@ -72,14 +72,15 @@ def train_on_fresh_examples(
     """
     batches = _fresh_bits(n, seeds, training.batch)
     loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)
-    dtype = next(network.parameters()).dtype
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    dtype = trainable[0].dtype
 
     def objective() -> Evaluation:
         x = next(batches).to(dtype)
         mean = loss.of_margin(target(x) * network(x)).mean(-1)
         return Evaluation(mean, watched.watch(mean))
 
-    optimiser = RunwiseAdam(network.parameters(), torch.tensor(rates))
+    optimiser = RunwiseAdam(trainable, torch.tensor(rates))
     with single_threaded():
         return descend(network, objective, training, TrainingState.fresh(len(seeds)), optimiser, record_every=100)
 
