@@ -19,6 +19,7 @@ _FILES = {
     "H1-temperature": "h1_temperature",
     "H1-sgd": "h1_sgd",
     "H1-reading-support": "h1_reading_support",
+    "H1-other-functions": "h1_other_functions",
     "H1-input-laws": "h1_input_laws",
     "engine-cost": "engine_cost",
 }

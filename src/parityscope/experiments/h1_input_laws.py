@@ -184,7 +184,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     return [
         Finding(
             "The results of Section 3 also hold for other marginal distributions and noisy labels.",
-            f"Over {len(express)} laws FFNN-1's risk beyond the unavoidable 4ν is at most "
+            f"Over {len(express)} laws FFNN-1's risk beyond the parity's own 4ν is at most "
             f"{max(row.numbers['ffnn'] for row in express):.1e}; the transformer's is at most {blunt:.2f} at τ = 1/n "
             f"and {sharp:.1e} at τ = {_TEMPERATURES[-1]:g}/n.",
         ),

@@ -53,7 +53,8 @@ def stacked(networks: Sequence[Network]) -> Network:
         }
     for name, values in together.items():
         owner, _, own = name.rpartition(".")
-        setattr(first.get_submodule(owner), own, nn.Parameter(values))
+        trains = first.get_parameter(name).requires_grad
+        setattr(first.get_submodule(owner), own, nn.Parameter(values, requires_grad=trains))
     return first
 
 
