@@ -24,10 +24,11 @@ TITLE = "Beyond parity: other functions of few bits"
 TEXT = (
     "Functions of three or four of n bits, the bits drawn anew for every seed. Attention: 2k heads on random-sign "
     "positions (8⌈log₂ n⌉ numbers each), their outputs side by side, and an FFNN-1 of 16 neurons behind them, all "
-    "trained together; averaging the heads as in H1 would only allow symmetric functions. FFNN-1: one hidden layer on "
-    "all n bits, as wide as the same number of trained numbers allows. Both see the same fresh examples, Adam on the "
-    "hinge loss, the best of several rates. A run learned when it classifies more than 99 % of 2^14 fresh examples "
-    "right. As n grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
+    "trained together; averaging the heads as in H1 would only allow symmetric functions. FFNN-1: one hidden layer "
+    "on all n bits, as wide as the same number of trained numbers allows. Both see the same fresh examples, Adam on "
+    "the hinge loss, the best of several rates. A run learned when it classifies more than 99 % of 2^14 fresh "
+    "examples right. Training is short at laptop scale, so a run that has not learned might with more steps. As n "
+    "grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
 )
 COST: dict[Scale, float] = {"smoke": 1, "laptop": 11, "paper": 900}
 Architecture = Literal["attention", "FFNN-1"]
