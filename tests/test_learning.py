@@ -160,3 +160,27 @@ def test_one_problem_per_seed():
         learn(draw_problems(8, 2, range(2)), seeds=range(3))
     with pytest.raises(InvalidInput, match="must share n and k"):
         learn([Parity(8, (0, 1)), Parity(8, (0,))], seeds=range(2))
+
+
+def test_fresh_examples_give_the_same_numbers_alone_or_in_a_batch_and_learn():
+    problems = draw_problems(10, 2, range(4))
+    together = learn(problems, seeds=range(4), batch=128)
+    alone = learn([problems[2]], seeds=[2], batch=128)
+    assert torch.allclose(alone.attention[0], together.attention[2], atol=1e-9, rtol=0)
+    assert alone.steps[0] == together.steps[2]
+    assert together.learned.all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"batch": 8, "samples": 100}, "not both: 100, 8"),
+        ({"batch": 8, "checkpoint": "x.safetensors"}, "training on fresh examples is not stored"),
+    ],
+)
+def test_fresh_examples_refuse_what_contradicts_them(wrong, message, tmp_path):
+    if "checkpoint" in wrong:
+        wrong = {**wrong, "checkpoint": tmp_path / wrong["checkpoint"]}
+    with pytest.raises(InvalidInput, match=message):
+        learn(Parity(6, (0, 1)), **wrong)

@@ -22,7 +22,7 @@ from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
-from parityscope.training.objectives import population_objective, sample_objective
+from parityscope.training.objectives import online_objective, population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
 LEARNED_ACCURACY = 0.99
@@ -61,6 +61,7 @@ class Learned:
     history_steps: Int64[Tensor, " points"]
     history_risk: Float[Tensor, "points runs"]
     samples: int | None
+    batch: int | None
     seconds: float
 
     @property
@@ -88,6 +89,7 @@ class Learned:
             "engine": self.engine,
             "parameters": self.model.trained_parameters(),
             "samples": self.samples,
+            "batch": self.batch,
             "noise": self.problems[0].noise,
             "accuracy_is": self.accuracy_kind,
             "learned": self.success._asdict(),
@@ -115,6 +117,7 @@ def learn(
     seeds: Iterable[int] = (0,),
     *,
     samples: int | None = None,
+    batch: int | None = None,
     engine: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
@@ -127,9 +130,9 @@ def learn(
 
     `problem` is one problem for all seeds, or one per seed (`draw_problems`). Keyword arguments override fields of
     the recipe, for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead
-    of the population (labels flip with the problem's noise); risk and accuracy stay those of the population. With
-    `checkpoint` the state is stored every few seconds, and `resume` goes on from there to the same result as an
-    uninterrupted run.
+    of the population (labels flip with the problem's noise), with `batch` on that many fresh ones at every step; risk
+    and accuracy stay those of the population. With `checkpoint` the state is stored every few seconds, and `resume`
+    goes on from there to the same result as an uninterrupted run.
 
     >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
     >>> run.found.tolist(), bool(run.learned.all())
@@ -140,9 +143,10 @@ def learn(
     problems = _one_per_seed(problem, seeds)
     n, k = problems[0].n, problems[0].k
     chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
-    chosen = chosen.overridden(**{**(chosen.on_samples if samples else {}), **overrides}).resolved(n, k)
+    _check_examples(samples, batch, checkpoint)
+    chosen = chosen.overridden(**{**(chosen.on_samples if samples or batch else {}), **overrides}).resolved(n, k)
     model = build_model(chosen, n, k, seeds)
-    objective = _objective(model, problems, seeds, chosen, samples, engine)
+    objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
     keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, make_optimiser(model, chosen))
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
@@ -164,11 +168,30 @@ def learn(
             keeper.optimiser,
             after_step=after_step,
             record_every=record_every,
-            # From examples: six standard deviations of a correlation that is pure chance.
-            patience_below=torch.inf if samples is None else 1 - 6 / samples**0.5,
+            patience_below=_patience_below(samples, batch),
         )
     keeper.save(state)
-    return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return _measured(model, problems, chosen, seeds, state, engine, samples=samples, batch=batch, seconds=seconds)
+
+
+def _check_examples(samples: int | None, batch: int | None, checkpoint: Path | None) -> None:
+    if batch is None:
+        return
+    if batch < 1:
+        raise InvalidInput(f"batch must be at least 1, got {batch}")
+    if samples is not None:
+        raise InvalidInput(f"give samples (a fixed set) or batch (fresh ones every step), not both: {samples}, {batch}")
+    if checkpoint is not None:
+        raise InvalidInput("training on fresh examples is not stored: drop the checkpoint, or use samples")
+
+
+def _patience_below(samples: int | None, batch: int | None) -> float:
+    """Return the risk below which a run counts as having left its start, so that patience applies."""
+    if batch is not None:
+        return -torch.inf  # fresh examples are never used up, and a noisy risk is no reason to stop
+    # From examples: six standard deviations of a correlation that is pure chance.
+    return torch.inf if samples is None else 1 - 6 / samples**0.5
 
 
 @dataclass
@@ -203,8 +226,11 @@ def _objective(
     seeds: Sequence[int],
     recipe: Recipe,
     samples: int | None,
+    batch: int | None,
     engine: str,
 ) -> Objective:
+    if batch is not None:
+        return online_objective(model, problems, seeds, batch, recipe.loss, wide_phase=recipe.wide_phase)
     if samples is None:
         return population_objective(model, problems, recipe.loss, engine)
     x, y = _draw_examples(problems, seeds, samples)
@@ -261,7 +287,9 @@ def _measured(
     seeds: tuple[int, ...],
     state: TrainingState,
     engine: str,
+    *,
     samples: int | None,
+    batch: int | None,
     seconds: float,
 ) -> Learned:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
@@ -285,5 +313,6 @@ def _measured(
             history_steps=torch.tensor(state.history_steps),
             history_risk=torch.stack(state.history_risk),
             samples=samples,
+            batch=batch,
             seconds=seconds,
         )

@@ -14,6 +14,14 @@ _FILES = {
     "H1-success": "h1_success",
     "H1-why-it-fails": "h1_why_it_fails",
     "H1-risk-curves": "h1_risk_curves",
+    "H1-parameter-efficiency": "h1_parameter_efficiency",
+    "H1-frozen-attention": "h1_frozen_attention",
+    "H1-adjacent-bits": "h1_adjacent_bits",
+    "H1-temperature": "h1_temperature",
+    "H1-sgd": "h1_sgd",
+    "H1-reading-support": "h1_reading_support",
+    "H1-other-functions": "h1_other_functions",
+    "H1-input-laws": "h1_input_laws",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

@@ -1,6 +1,7 @@
 """One architecture per file, read bottom-up: positions, readouts, the transformer, FFNN-1."""
 
 from parityscope.models.additive import AdditiveScore, additive_score
+from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
@@ -8,6 +9,7 @@ from parityscope.models.transformer import ParityTransformer
 __all__ = [
     "FFNN1",
     "AdditiveScore",
+    "AttentionFFNN",
     "Cosine",
     "FrozenAttention",
     "ParityTransformer",
