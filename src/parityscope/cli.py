@@ -78,6 +78,9 @@ def learn(
     samples: Annotated[
         int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
     ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
+    ] = None,
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
         list[str] | None,
@@ -111,6 +114,7 @@ def learn(
             chosen,
             seeds,
             samples=samples,
+            batch=batch,
             engine=engine,
             on_progress=on_progress,
             checkpoint=folder.checkpoint if folder else None,

@@ -106,6 +106,7 @@ def show_run(console: Console, run: learning.Learned) -> None:
     console.print()
     settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
     source = "the population" if run.samples is None else f"{run.samples} examples per run"
+    source = source if run.batch is None else f"{run.batch} fresh examples per step"
     console.print(
         f"{run.success} learned from {source} · {settings} · {run.engine} · {run.seconds:.1f} s",
         highlight=False,
