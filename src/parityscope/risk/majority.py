@@ -22,8 +22,8 @@ def majority_gradient(n: int) -> MajorityGradient:
     Fourier coefficients of the majority function, of degree 1 for a hidden bit and 3 for any other. They are about
     √(2/(πn)) and −√(2/(πn))/n, so one gradient already tells hidden bits from others, for every n.
 
-    >>> majority_gradient(3)
-    MajorityGradient(hidden=0.5, other=-0.5)
+    >>> [round(number, 12) for number in majority_gradient(3)]
+    [0.5, -0.5]
     """
     if n < 2:
         raise InvalidInput(f"a pair needs at least 2 bits, got n = {n}")

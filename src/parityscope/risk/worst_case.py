@@ -22,7 +22,7 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
 
     Exact while D ≤ 2; beyond, the bound 2 that holds for every bounded readout.
 
-    >>> from parityscope.models import ParityTransformer
+    >>> import torch
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([0.9, 0.1, 1.0], dtype=torch.float64)

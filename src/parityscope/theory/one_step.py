@@ -64,7 +64,7 @@ def best_uniform_step(n: int, r: int) -> float:
     knows n and r only.
 
     >>> round(best_uniform_step(10**5, 133), 2)
-    22.29
+    22.2
     """
     spread = math.sqrt(8 / (r * n)) * math.sqrt(2 / math.pi)
     grid = [0.01 * step for step in range(1, int(100 * min(r / 2, 12 * math.log(n) + 2)) + 1)]
