@@ -1,8 +1,8 @@
 """How many examples one gradient at uniform attention needs to name the hidden bits: signal against noise.
 
 The gradient at position l is a mean over N examples of y·w·s_l with signs s and a weight w that depends on Σs only. Its
-expectation on the hidden bits (signal) is a Fourier coefficient of degree k − 1; every entry has variance E[w²]/N. All k
-hidden entries must exceed the largest of n − k noises.
+expectation on the hidden bits (signal) is a Fourier coefficient of degree k − 1; every entry has variance E[w²]/N. All
+k hidden entries must exceed the largest of n − k noises.
 """
 
 from __future__ import annotations
