@@ -75,7 +75,7 @@ def _countable(score: AdditiveScore | None, n: int, runs: int) -> bool:
     """Say whether counting right signs takes seconds: by the split engine, or else by visiting all inputs."""
     if score is None or score.readout.sign_equivalent(0.0, 1.0) is None:
         return n <= _ENUMERABLE_BITS
-    return runs * 2 ** (n / 2) <= _COUNTABLE_SUMS
+    return math.log2(runs) + n / 2 <= math.log2(_COUNTABLE_SUMS)
 
 
 def found_support(weights: Float[Tensor, "*runs n"], k: int) -> Int64[Tensor, "*runs k"]:

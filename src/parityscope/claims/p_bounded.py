@@ -48,7 +48,7 @@ def _closed_form(context: Context) -> Check:
         "holds" if worst < 1e-12 else "fails",
         f"largest difference {worst:.1e} in {2 * cases} cases",
         {"cases": 2 * cases, "largest_difference": worst},
-        "Hinge and squared-hinge risks as products against sums over all inputs: random n ≤ 10, k, weights, biases, noise.",
+        "Hinge and squared-hinge risks as products, against sums over all inputs: random n ≤ 10, k, weights, noise.",
     )
 
 
@@ -80,7 +80,7 @@ def _concavity(context: Context) -> Check:
     C = 1 - closed_form_mean(_score(c), law_of(Parity(3, (0, 1))), named_loss("hinge"))
     holds = margin >= math.pi**2 / 32 - 1e-9
     return Check(
-        "holds" if holds and float(C) < 0 else "fails",
+        "holds" if holds and float(C.detach()) < 0 else "fails",
         f"smallest gain of a midpoint {margin:.4f}·‖a−b‖² (bound π²/32 = {math.pi**2 / 32:.4f})",
         {"attacks": attacks, "smallest_margin": margin, "bound": math.pi**2 / 32, "C_outside_D": float(C.detach())},
         "log C at midpoints of random pairs of D; outside D, at c = (⅓, ⅓, 4/3) with k = 2, C is negative.",
@@ -138,8 +138,8 @@ def _one_head(context: Context) -> Check:
         "holds" if bool((gap < 0.05).all()) and 0.5 < tail < 2 and falls < 1e-9 else "holds in part",
         f"{int((gap < 0.05).sum())} of {starts} starts in D converge; 1 − C ≈ {tail:.2f}·k/(4t)",
         {"starts": starts, "largest_gap_at_t_120": float(gap.max()), "largest_fall_of_log_C": falls, "gap": marks},
-        "Gradient flow of one head with a free logit per position (n = 30, k = 3, Euler steps of 0.02) from random points"
-        " of D; log C never falls, and the tail is k/(4t), which is not linear convergence.",
+        "Gradient flow of one head with a free logit per position (n = 30, k = 3, Euler steps of 0.02) from random"
+        " points of D; log C never falls, and the tail is k/(4t), which is not linear convergence.",
     )
 
 
@@ -167,7 +167,7 @@ def _one_step(context: Context) -> Check:
         "holds" if max(losses.values()) < 1e-6 else "fails",
         f"worst loss over all inputs at most {max(losses.values()):.1e} for k = 2 … 10, {seeds} of {seeds} seeds",
         {"n": n, "seeds": seeds, "largest_worst_loss_by_k": losses},
-        "One gradient step on −log C with one logit per position from exactly equal logits; loss on every input certified.",
+        "One gradient step on −log C, one logit per position, from exactly equal logits; every input certified.",
     )
 
 
@@ -229,8 +229,8 @@ def _circle(context: Context) -> Check:
         "holds in part" if complete else "fails",
         f"{sum(learned.values())} of {seeds * len(sizes)} seeds learn with 2k numbers",
         {"learned": learned, "seeds": seeds},
-        "H1's circle, k heads, 2k numbers, bounded readout. In part: near-uniform distinct heads, a rate of 1/t and not a"
-        " linear one, measured and not proved for k heads; docs/repaired-circle.md has all sizes.",
+        "H1's circle, k heads, 2k numbers, bounded readout. In part: near-uniform distinct heads, a rate of 1/t and"
+        " not a linear one, measured and not proved for k heads; docs/repaired-circle.md has all sizes.",
     )
 
 
@@ -258,8 +258,8 @@ def _samples(context: Context) -> Check:
         "holds" if near and grows else "holds in part",
         "N/log n ∝ " + ", ".join(f"n^{power:.1f} (k={k})" for k, power in powers.items()),
         {"trials": trials, "smallest_N": found, "exponents": powers, "measured_over_predicted": ratios},
-        "Smallest N with which one gradient at uniform attention, phase widened to λ ≈ (2/π)√((k−1)n), names B in 90 % of"
-        " trials; exponents after division by log n, to compare with k − 1; and measured over predicted by signal/noise.",
+        "Smallest N with which one gradient at uniform attention, phase widened to λ ≈ (2/π)√((k−1)n), names B in 90 %"
+        " of trials; exponents after division by log n, to compare with k − 1; measured over predicted.",
     )
 
 

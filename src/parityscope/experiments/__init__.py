@@ -13,6 +13,12 @@ _FILES = {
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
+    "H2-one-step": "h2_one_step",
+    "H2-error": "h2_error",
+    "H2-parameters": "h2_parameters",
+    "H2-samples": "h2_samples",
+    "H2-softmax": "h2_softmax",
+    "P-every-k": "p_every_k",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

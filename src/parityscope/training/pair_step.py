@@ -17,6 +17,7 @@ from parityscope.models.positions import draw_signs, position_scores
 from parityscope.problems import seeded_generator
 
 Weights = Callable[[Tensor], Tensor]
+_BLOCK_ROWS = 2**14
 
 
 def unit_scores(signs: Int8[Tensor, "n r"]) -> Float[Tensor, " n"]:
@@ -25,7 +26,8 @@ def unit_scores(signs: Int8[Tensor, "n r"]) -> Float[Tensor, " n"]:
     Codes are drawn alike for all positions, so which two are hidden does not matter.
     """
     r = signs.shape[-1]
-    mean = torch.tensor([float(column.sum(dtype=torch.int64)) for column in signs.T], dtype=torch.float64) / len(signs)
+    # Sums of single-byte blocks, exact in single precision, keep the code at one byte per sign.
+    mean = sum(block.float().sum(0).double() for block in signs.split(_BLOCK_ROWS)) / len(signs)
     query = (signs[0].double() + signs[1].double() - 2 * mean) / math.sqrt(r)
     return position_scores(query[None], signs)[0]
 
