@@ -92,7 +92,7 @@ def plot(rows: Sequence[Row]) -> Figure:
     figure, (left, right) = new_figure(11, 4.2, 1, 2, sharey=True)
     for index, (variance, name) in enumerate(((0.0, "uniform start"), (1.0, "variance 1/log d"))):
         chosen = _rows(rows, "size", variance)
-        _band(left, [row.config["n"] for row in chosen], chosen, colour(index), f"{name}: d^{_rate(chosen):.2f}")
+        _band(left, [row.config["n"] for row in chosen], chosen, colour(index), f"{name}: $d^{{{_rate(chosen):.2f}}}$")
     left.set(xscale="log", yscale="log", xlabel="d", ylabel="loss on the worst input", ylim=(_FLOOR, 3))
     left.legend(loc="lower left")
     scanned = _rows(rows, "variance")

@@ -18,8 +18,9 @@ TITLE = "One gradient step"
 TEXT = (
     "Attention of H2's two heads (our reading) over all positions, before and after one gradient step on the population"
     " risk. Initial scores have variance 1/log d; the step is 4 log d score units; each head has ⌈log² d⌉ trainable"
-    " numbers. Triangles mark the hidden pair. The gradient contains the hidden bits: from examples, see H2-samples."
+    " numbers. Triangles mark the hidden pair; less than 10⁻⁹ is drawn as 10⁻⁹. The gradient contains the hidden bits: from examples, see H2-samples."
 )
+_FLOOR = 1e-9
 COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 2, "paper": 10}
 
 
@@ -66,10 +67,12 @@ def plot(rows: Sequence[Row]) -> Figure:
         for line, when in enumerate(("before", "after")):
             ax = axes[line][column]
             for head, marker in ((0, "o"), (1, "s")):
-                attention = row.arrays[when][head].numpy()
-                ax.plot(attention, marker, color=colour(head), markersize=3.5, label=f"head {head}", alpha=0.7)
+                attention = row.arrays[when][head].clamp(min=_FLOOR).numpy()
+                ax.plot(
+                    attention, marker, color=colour(head), markersize=3 if line else 2, label=f"head {head}", alpha=0.5
+                )
             ax.plot(row.numbers["support"], [2.2, 2.2], "v", color=colour(2), markersize=8, clip_on=False)
-            ax.set(yscale="log", ylim=(1e-9, 2), xlim=(-0.02 * n, 1.02 * n))
+            ax.set(yscale="log", ylim=(_FLOOR / 3, 2), xlim=(-0.02 * n, 1.02 * n))
             ax.set_title(f"d = {n:,}, {when} the step", pad=14)
             if line:
                 ax.set_xlabel("position")

@@ -18,8 +18,9 @@ TITLE = "Parameters against d"
 TEXT = (
     "The smallest number r of random signs per position, and so of trainable numbers per head, with which the best"
     " single step from uniform attention loses less than 0.5 on every input: every seed and the median. Dashed: the"
-    " ⌈log² d⌉ of our reading of H2, and 4 log d, where the largest of d chance scores reaches the pair's. A network"
-    " that sees every bit has at least d parameters."
+    " ⌈log² d⌉ of our reading of H2. Dotted: 2 log₂ d; the two hidden codes agree with each other in about r/2 signs, and"
+    " another position draws level with them only by agreeing in all of those. A network that sees every bit has at"
+    " least d parameters."
 )
 COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 12, "paper": 120}
 
@@ -59,7 +60,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         axes.plot([row.config["n"]] * len(known), known, "o", color=colour(0), alpha=0.35, markersize=4)
     axes.plot(sizes, [row.numbers["median"] for row in rows], "o-", color=colour(0), label="smallest r, median")
     axes.plot(sizes, [polylog_numbers(n) for n in sizes], "--", color=colour(1), label="⌈log² d⌉")
-    axes.plot(sizes, [4 * math.log(n) for n in sizes], ":", color=colour(2), label="4 log d")
+    axes.plot(sizes, [2 * math.log2(n) for n in sizes], ":", color=colour(2), label="2 log₂ d")
     axes.set(xscale="log", xlabel="d", ylabel="numbers per head r", ylim=(0, None))
     axes.legend(loc="upper left")
     return figure
@@ -68,7 +69,7 @@ def plot(rows: Sequence[Row]) -> Figure:
 def table(rows: Sequence[Row]) -> Table:
     """Return every size."""
     return Table(
-        ["d", "seeds", "smallest r, median", "range", "⌈log² d⌉", "4 log d"],
+        ["d", "seeds", "smallest r, median", "range", "⌈log² d⌉", "2 log₂ d"],
         [
             [
                 str(row.config["n"]),
@@ -76,7 +77,7 @@ def table(rows: Sequence[Row]) -> Table:
                 f"{row.numbers['median']:g}",
                 f"{min(known)} to {max(known)}" if (known := [r for r in row.numbers["smallest"] if r]) else "–",
                 str(polylog_numbers(row.config["n"])),
-                f"{4 * math.log(row.config['n']):.0f}",
+                f"{2 * math.log2(row.config['n']):.0f}",
             ]
             for row in rows
         ],
@@ -90,7 +91,8 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     return [
         Finding(
             "O(polylog d) trainable parameters suffice.",
-            f"The smallest r grows like (log d)^{power:.2f}, at most log d: {last.numbers['median']:g} numbers per head"
-            f" at d = {last.config['n']:,}, where ⌈log² d⌉ is {polylog_numbers(last.config['n'])}.",
+            f"The smallest r grows like (log d)^{power:.2f} and reaches {last.numbers['median']:g} numbers per head at"
+            f" d = {last.config['n']:,}, where 2 log₂ d is {2 * math.log2(last.config['n']):.0f} and ⌈log² d⌉ is"
+            f" {polylog_numbers(last.config['n'])}.",
         )
     ]

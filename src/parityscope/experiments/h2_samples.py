@@ -84,11 +84,11 @@ def plot(rows: Sequence[Row]) -> Figure:
     for index, (name, chosen) in enumerate(_series(rows).items()):
         sizes = [row.config["n"] for row in chosen]
         measured = [row.numbers["samples"] or math.nan for row in chosen]
-        label = f"{name}: N/log n ∝ n^{_power(chosen):.1f}"
+        label = f"{name}: $N/\\log n ∝ n^{{{_power(chosen):.1f}}}$"
         axes.plot(sizes, measured, "os^D"[index % 4], color=colour(index), label=label)
         axes.plot(sizes, [row.numbers["predicted"] for row in chosen], "-", color=colour(index), linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="n (H2's d)", ylabel="examples N for 90 % success")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
 
