@@ -18,7 +18,8 @@ TITLE = "One gradient step"
 TEXT = (
     "Attention of H2's two heads (our reading) over all positions, before and after one gradient step on the population"
     " risk. Initial scores have variance 1/log d; the step is 4 log d score units; each head has ⌈log² d⌉ trainable"
-    " numbers. Triangles mark the hidden pair; less than 10⁻⁹ is drawn as 10⁻⁹. The gradient contains the hidden bits: from examples, see H2-samples."
+    " numbers. Triangles mark the hidden pair; less than 10⁻⁹ is drawn as 10⁻⁹. The gradient contains the hidden bits:"
+    " for examples, see H2-samples."
 )
 _FLOOR = 1e-9
 COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 2, "paper": 10}

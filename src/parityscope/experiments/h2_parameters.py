@@ -18,9 +18,9 @@ TITLE = "Parameters against d"
 TEXT = (
     "The smallest number r of random signs per position, and so of trainable numbers per head, with which the best"
     " single step from uniform attention loses less than 0.5 on every input: every seed and the median. Dashed: the"
-    " ⌈log² d⌉ of our reading of H2. Dotted: 2 log₂ d; the two hidden codes agree with each other in about r/2 signs, and"
-    " another position draws level with them only by agreeing in all of those. A network that sees every bit has at"
-    " least d parameters."
+    " ⌈log² d⌉ of our reading of H2. Dotted: 2 log₂ d; the two hidden codes agree with each other in about r/2 signs,"
+    " and another position draws level with them only by agreeing in all of those. A network that sees every bit has"
+    " at least d parameters."
 )
 COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 12, "paper": 120}
 

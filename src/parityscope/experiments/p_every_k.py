@@ -20,9 +20,9 @@ TITLE = "Every k in a few steps"
 TEXT = (
     "Seeds that learn with one head on random-sign positions, from exactly uniform attention, by second-order steps on"
     " log C, the logarithm of the bounded readout's correlation with the label; in each cell the share, and below it"
-    " the most steps any seed took. Left with r = ⌈3k log n⌉ numbers, then with half and a quarter of"
-    " them: at 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient contains the hidden bits:"
-    " this is about optimisation; what examples cost stands in H2-samples."
+    " the most steps any seed took (20 at most). Left with r = ⌈3k log n⌉ numbers, then with half and a quarter of"
+    " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
+    " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
 COST: dict[Scale, float] = {"smoke": 1.0, "laptop": 25, "paper": 300}
 
