@@ -16,12 +16,14 @@ from parityscope.errors import InvalidInput
 from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, seeded_generator
-from parityscope.risk import population_risk
+from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
+from parityscope.risk.worst_case import worst_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
+from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
@@ -54,6 +56,7 @@ class Learned:
     risk: Float[Tensor, " runs"]
     accuracy: Float[Tensor, " runs"]
     accuracy_kind: AccuracyKind
+    worst_loss: Float[Tensor, " runs"] | None
     attention: Float[Tensor, "runs heads n"]
     found: Int64[Tensor, "runs k"]
     steps: Int64[Tensor, " runs"]
@@ -104,6 +107,7 @@ class Learned:
             "support": list(self.problems[row].support),
             "risk": float(self.risk[row]),
             "accuracy": float(self.accuracy[row]),
+            "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
             "found": self.found[row].tolist(),
             "recovered": bool(self.recovered[row]),
             "steps": int(self.steps[row]),
@@ -144,10 +148,11 @@ def learn(
     n, k = problems[0].n, problems[0].k
     chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
     _check_examples(samples, batch, checkpoint)
-    chosen = chosen.overridden(**{**(chosen.on_samples if samples or batch else {}), **overrides}).resolved(n, k)
+    chosen = chosen.adapted(k, from_examples=bool(samples or batch), **overrides).resolved(n, k)
     model = build_model(chosen, n, k, seeds)
     objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
-    keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, make_optimiser(model, chosen))
+    optimiser = _optimiser(model, problems, chosen, from_examples=bool(samples or batch))
+    keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, optimiser)
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -237,6 +242,16 @@ def _objective(
     return sample_objective(model, x, y, recipe.loss, wide_phase=recipe.wide_phase)
 
 
+def _optimiser(
+    model: ParityTransformer, problems: Sequence[Parity], recipe: Recipe, *, from_examples: bool
+) -> torch.optim.Optimizer:
+    if recipe.optimiser != "gauss-newton":
+        return make_optimiser(model, recipe)
+    if from_examples:
+        raise InvalidInput("gauss-newton steps need the population: choose another optimiser for examples")
+    return GaussNewton(model, law_of([replace(problem, noise=0.0) for problem in problems]))
+
+
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
     if not seeds:
         raise InvalidInput("there are no seeds: give at least one")
@@ -306,6 +321,7 @@ def _measured(
             risk=risk.value,
             accuracy=accuracy.value,
             accuracy_kind=accuracy.kind,
+            worst_loss=worst_loss(model.additive_score(), law_of(clean)),
             attention=model.attention(),
             found=found_support(model.score_weights(), problems[0].k),
             steps=state.finished_at,

@@ -19,6 +19,9 @@ _FILES = (
     "h1_constants",
     "h1_gradients",
     "h1_gradient_bounds",
+    "h2_one_step",
+    "h2_substitutes",
+    "p_bounded",
 )
 
 

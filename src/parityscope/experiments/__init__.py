@@ -22,6 +22,12 @@ _FILES = {
     "H1-reading-support": "h1_reading_support",
     "H1-other-functions": "h1_other_functions",
     "H1-input-laws": "h1_input_laws",
+    "H2-one-step": "h2_one_step",
+    "H2-error": "h2_error",
+    "H2-parameters": "h2_parameters",
+    "H2-samples": "h2_samples",
+    "H2-softmax": "h2_softmax",
+    "P-every-k": "p_every_k",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

@@ -91,7 +91,7 @@ def run(config: Cell) -> Result:
     overrides: dict[str, Any] = dict(config.overrides)
     if config.start == "own sharpness":
         own = named_recipe(config.recipe).resolved(config.n, config.k)
-        overrides["start_radius"] = own.start_radius * config.temperature / float(own.temperature)
+        overrides["start_radius"] = float(own.start_radius) * config.temperature / float(own.temperature)
     seeds = range(config.seeds)
     problems = draw_problems(config.n, config.k, seeds)
     trained = learn(problems, config.recipe, seeds, samples=config.samples, temperature=config.temperature, **overrides)

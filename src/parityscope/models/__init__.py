@@ -5,6 +5,7 @@ from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
+from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
     "FFNN1",
@@ -15,7 +16,9 @@ __all__ = [
     "ParityTransformer",
     "Readout",
     "Triangle",
+    "XorTransformer",
     "ZigZag",
     "additive_score",
     "parity_ffnn",
+    "xor_transformer",
 ]

@@ -25,21 +25,39 @@ from parityscope.theory.fixed_attention import (
     fixed_hard_attention_bound,
     hard_attention_information_bound,
 )
+from parityscope.theory.one_step import (
+    best_uniform_step,
+    expected_outside_weight,
+    initial_score_variance,
+    one_head_numbers,
+    one_step_learning_rate,
+    polylog_numbers,
+)
+from parityscope.theory.sample_complexity import one_gradient_samples, phase_signal, phase_variance, wide_phase
 
 __all__ = [
+    "best_uniform_step",
     "counted_fixed_attention_share",
+    "expected_outside_weight",
     "fixed_attention_bound",
     "fixed_attention_limit",
     "fixed_attention_share",
     "fixed_attention_share_of_proof",
     "fixed_hard_attention_bound",
     "hard_attention_information_bound",
+    "initial_score_variance",
     "lipschitz_of_prediction",
     "lipschitz_of_prediction_times_gradient",
     "loss_gradient_bound",
+    "one_gradient_samples",
+    "one_head_numbers",
+    "one_step_learning_rate",
     "parity_ffnn_parameters",
     "parity_transformer_parameters",
+    "phase_signal",
+    "phase_variance",
     "pl_constant",
+    "polylog_numbers",
     "score_gradient_bound",
     "smoothness_of_prediction",
     "smoothness_of_risk",
@@ -48,4 +66,5 @@ __all__ = [
     "theorem_5_decrement",
     "theorem_5_learning_rate",
     "theorem_5_steps",
+    "wide_phase",
 ]
