@@ -11,7 +11,7 @@ from parityscope.errors import InvalidInput
 from parityscope.threads import single_threaded
 
 # Each file holds a tuple CLAIMS.
-_FILES = ("h1_expressing",)
+_FILES = ("h1_expressing", "w_language_models")
 
 
 def all_claims() -> list[Claim]:

@@ -13,6 +13,8 @@ _FILES = {
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
+    "W-figure-6": "w_figure_6",
+    "W-figure-7": "w_figure_7",
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)
