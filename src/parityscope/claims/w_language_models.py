@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from parityscope.claims.contract import Check, Context, Verdict
+from parityscope.claims.contract import Check, Claim, Context, Verdict
 from parityscope.experiments.entropy_studies import (
     COMMAND,
     PANELS,

@@ -20,10 +20,9 @@ def setups(study: MeasuredStudy, reduction: str, variants: Sequence[Variant]) ->
     shown: list[tuple[str, str, Tensor, Tensor]] = [
         (variant, colour(_COLOUR_OF[variant]), *first.heads(variant, reduction)) for variant in variants
     ]
-    # The second model was trained on CoT data, says W; it is compared on CoT data.
-    shown += [
-        (f"CoT, {second.name}", colour(2), *second.heads("CoT", reduction)) for second in others if "no CoT" in variants
-    ]
+    # W compares the second model, trained further on CoT data, on CoT data; its heads must be those of the first.
+    if "no CoT" in variants and study.second_against_first is not None:
+        shown += [(f"CoT, {second.name}", colour(2), *second.heads("CoT", reduction)) for second in others]
     return shown
 
 

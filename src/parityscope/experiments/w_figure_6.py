@@ -70,8 +70,8 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
         width = 0.84 / len(shown)
         for axes, layer in zip(line, layers, strict=True):
             for place, (label, ink, mean, half) in enumerate(shown):
-                layer_mean, order = mean[min(layer, mean.shape[0] - 1)].sort()
-                error = half[min(layer, mean.shape[0] - 1)][order]
+                layer_mean, order = mean[layer].sort()
+                error = half[layer][order]
                 x = [head + 1 + (place - (len(shown) - 1) / 2) * width for head in range(len(layer_mean))]
                 style = {"elinewidth": 0.7, "ecolor": "#888888"}
                 error_bars = error.numpy() if bool(error.isfinite().all()) else None
@@ -81,9 +81,7 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
             axes.set_title(f"layer {layer + 1}", fontsize=10)
         line[0].set_ylabel(title.replace(": ", ":\n").replace(", ", ",\n"), fontsize=10)
         line[-1].legend(fontsize=9, loc="upper left")
-        line[0].set_ylim(
-            0, 1.22 * max(float((mean[layers]).max()) for _, _, mean, _ in shown if mean.shape[0] > layers[-1])
-        )
+        line[0].set_ylim(0, 1.22 * max(float(mean[layers].max()) for _, _, mean, _ in shown))
 
 
 def table(rows: Sequence[Row]) -> Table:

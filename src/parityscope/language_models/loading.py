@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,23 +54,33 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
     if dtype not in DTYPES:
         raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     place, options = _place(name)
-    transformers.utils.logging.disable_progress_bar()
-    verbosity = transformers.utils.logging.get_verbosity()
-    transformers.utils.logging.set_verbosity_error()
+    where = _device(device)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **options)
-        network = AutoModelForCausalLM.from_pretrained(
-            place, dtype=DTYPES[dtype], attn_implementation="eager", **options
-        )
-        network = network.to(_device(device)).eval()
+        with _quiet():
+            tokenizer = AutoTokenizer.from_pretrained(place, **options)
+            network = AutoModelForCausalLM.from_pretrained(
+                place, dtype=DTYPES[dtype], attn_implementation="eager", **options
+            )
     except (OSError, ValueError, KeyError, ImportError) as error:
-        if isinstance(error, InvalidInput):
-            raise
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InvalidInput(f"cannot load a causal language model from {name}: {first_line}") from None
-    finally:
-        transformers.utils.logging.set_verbosity(verbosity)
+    network = network.to(where).eval()
     return LanguageModel(_short_name(name), network, tokenizer, _weights(network, place, options, dtype))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from drawing bars of its own and from warning about what is done on purpose."""
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _place(name: str) -> tuple[str, dict[str, Any]]:
@@ -131,20 +143,20 @@ def unpack_gguf(path: Path, folder: Path) -> None:
     # Newer versions of transformers may leave weights packed unless told otherwise.
     kind = getattr(transformers, "GgufConfig", None)
     options: dict[str, Any] = {"gguf_file": path.name}
-    tokenizer = AutoTokenizer.from_pretrained(path.parent, **options)
-    if kind is not None:
-        options["quantization_config"] = kind(dequantize=True)
-    packed = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)
-    config = packed.config
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
-    setattr(config, _WEIGHTS_FIELD, gguf_weights(path))
-    # A model that was read from GGUF refuses to be saved; a plain one with the same numbers does not.
-    plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    plain.load_state_dict(packed.state_dict())
-    del packed
-    plain.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with _quiet():
+        tokenizer = AutoTokenizer.from_pretrained(path.parent, **options)
+        if kind is not None:
+            options["quantization_config"] = kind(dequantize=True)
+        packed = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)
+        config = packed.config
+        if hasattr(config, "quantization_config"):
+            del config.quantization_config
+        setattr(config, _WEIGHTS_FIELD, gguf_weights(path))
+        # A model that was read from GGUF refuses to be saved; a plain one with the same numbers does not.
+        plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        plain.load_state_dict(packed.state_dict())
+        plain.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def fingerprint(network: torch.nn.Module) -> str:
