@@ -172,14 +172,16 @@ def show_study(console: Console, row: Row) -> None:
     """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower."""
     study = entropy_studies.MeasuredStudy.from_row(row)
     for model in study.models:
-        console.print(f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False)
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        for title in ("measure", *VARIANTS, *(f"below {other}" for other in COMPARISONS)):
-            table.add_column(title, justify="left" if title == "measure" else "right")
+        console.print(
+            f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
+        )
+        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+        for title in ("measure", "sink", *VARIANTS, *(f"below {other}" for other in COMPARISONS)):
+            table.add_column(title.removesuffix(" CoT") if "shuffled" in title else title)
         for place, measure in enumerate(MEASURES):
             means = (f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS)))
             shares = (entropy_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
-            table.add_row(str(measure), *means, *shares)
+            table.add_row(*measure, *means, *shares)
         console.print(table)
         console.print()
     if study.second_against_first is not None:
@@ -189,7 +191,7 @@ def show_study(console: Console, row: Row) -> None:
     if row.numbers["too_long"]:
         console.print(f"left out because they are too long: {row.numbers['too_long']} problems", highlight=False)
     note = "below: share of heads whose mean over problems is lower with CoT, and its 95 % interval over problems"
-    console.print(note, highlight=False)
+    console.print(note, highlight=False, soft_wrap=True)
 
 
 _VERDICT_STYLE = {"holds": "green", "holds in part": "yellow", "fails": "red", "not testable here": "dim"}

@@ -34,7 +34,7 @@ def _untested(context: Context, experiment: str, missing: str) -> Check:
         "not testable here",
         f"no study {missing}",
         {"stored_studies": stored, "fewest_problems": _FEWEST_PROBLEMS, "command": COMMAND},
-        f"It needs {missing}, in the folder of this report: {COMMAND}.",
+        f"It needs a study {missing}, in the folder of this report: {COMMAND}.",
     )
 
 

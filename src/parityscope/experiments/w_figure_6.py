@@ -79,7 +79,7 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
             axes.set_xlabel("heads, sorted", fontsize=9)
             axes.tick_params(labelsize=9)
             axes.set_title(f"layer {layer + 1}", fontsize=10)
-        line[0].set_ylabel(title.replace(": ", ":\n").replace(", ", ",\n"), fontsize=10)
+        line[0].set_ylabel("entropy,\n" + title.replace(", ", ",\n"), fontsize=9)
         line[-1].legend(fontsize=9, loc="upper left")
         line[0].set_ylim(0, 1.22 * max(float(mean[layers].max()) for _, _, mean, _ in shown))
 
