@@ -201,6 +201,7 @@ def entropy(
     answer: Annotated[
         str | None, typer.Option(help="The column with the final answers; otherwise what follows #### in a solution.")
     ] = None,
+    separator: Annotated[str, typer.Option(help="What stands between a question and what follows it.")] = " ",
     limit: Annotated[int | None, typer.Option(min=1, help="Read so many problems at most.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Problems read at once; numbers stay the same.")] = 1,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
@@ -223,7 +224,9 @@ def entropy(
     from parityscope.store import Store
 
     path = data or OWN_PROBLEMS
-    problems = list(read_word_problems(path, question=question, solution=solution, answer=answer, limit=limit))
+    problems = list(
+        read_word_problems(path, question=question, solution=solution, answer=answer, separator=separator, limit=limit)
+    )
     store = None if out is None else Store(out / "store")
     advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
     with _interruptible(advice), entropy_progress(_errors) as on_progress:

@@ -92,13 +92,16 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_the_three_texts():
     problem = WordProblem("How many?", "One and one\nare two.\n#### 2", "2")
-    assert problem.text("no CoT") == "How many?\nThe answer is 2."
-    assert problem.text("CoT") == "How many?\nOne and one\nare two.\n#### 2"
+    assert problem.text("no CoT") == "How many? The answer is 2."
+    assert problem.text("CoT") == "How many? One and one\nare two.\n#### 2"
     shuffled = problem.text("shuffled CoT")
-    assert shuffled.startswith("How many?\n")
+    assert shuffled.startswith("How many? ")
     assert sorted(shuffled.split()) == sorted(problem.text("CoT").split())
     assert shuffled == problem.text("shuffled CoT") != problem.text("CoT")
     assert problem.text("shuffled CoT", seed=1) != shuffled
+    below = WordProblem(problem.question, problem.solution, problem.answer, separator="\n")
+    assert below.text("no CoT") == "How many?\nThe answer is 2."
+    assert below.key != problem.key
 
 
 def test_shuffling_leaves_white_space_where_it_was():

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -29,22 +29,24 @@ class WordProblem:
 
     >>> problem = WordProblem("What is 2 + 3 + 4?", "2 + 3 = 5.\\n5 + 4 = 9.\\n#### 9", "9")
     >>> problem.text("no CoT")
-    'What is 2 + 3 + 4?\\nThe answer is 9.'
+    'What is 2 + 3 + 4? The answer is 9.'
     """
 
     question: str
     solution: str
     answer: str
+    # W's text does not say what joins a question and what follows; its published script has a space.
+    separator: str = " "
 
     @property
     def prompt(self) -> str:
         """The part that all variants share."""
-        return f"{self.question}\n"
+        return self.question + self.separator
 
     @property
     def key(self) -> str:
         """A hash of the whole problem."""
-        text = json.dumps([self.question, self.solution, self.answer])
+        text = json.dumps([self.question, self.solution, self.answer, self.separator])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def text(self, variant: Variant, seed: int = 0) -> str:
@@ -87,6 +89,7 @@ def read_word_problems(
     question: str = "question",
     solution: str = "answer",
     answer: str | None = None,
+    separator: str = " ",
     limit: int | None = None,
 ) -> Iterator[WordProblem]:
     """Yield the problems of a parquet, JSONL or CSV file, one at a time, at most `limit`.
@@ -106,24 +109,14 @@ def read_word_problems(
     for column in (question, solution, *([answer] if answer else [])):
         if column not in first:
             raise InvalidInput(f"{path} has no column {column!r}: it has {', '.join(map(str, first))}")
-    return _problems(path, first, records, question, solution, answer)
-
-
-def _problems(
-    path: Path,
-    first: Mapping[str, Any],
-    rest: Iterable[Mapping[str, Any]],
-    question: str,
-    solution: str,
-    answer: str | None,
-) -> Iterator[WordProblem]:
-    for number, record in enumerate(chain([first], rest), start=1):
-        yield _problem(path, number, record, question, solution, answer)
+    numbered = enumerate(chain([first], records), start=1)
+    return (_problem(path, number, record, (question, solution, answer), separator) for number, record in numbered)
 
 
 def _problem(
-    path: Path, number: int, record: Mapping[str, Any], question: str, solution: str, answer: str | None
+    path: Path, number: int, record: Mapping[str, Any], named: tuple[str, str, str | None], separator: str
 ) -> WordProblem:
+    question, solution, answer = named
     columns = [question, solution, *([answer] if answer else [])]
     texts = ["" if record.get(column) is None else str(record[column]).strip() for column in columns]
     for column, text in zip(columns, texts, strict=True):
@@ -135,7 +128,7 @@ def _problem(
             f"{path}, problem {number}: no answer after {_ANSWER_MARK} in column {solution!r}; "
             "name a column that holds the answers"
         )
-    return WordProblem(texts[0], texts[1], stated)
+    return WordProblem(texts[0], texts[1], stated, separator)
 
 
 def _records(path: Path) -> Iterator[Mapping[str, Any]]:
