@@ -150,13 +150,16 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
     assert "Not measured here" not in page
 
 
-EFFECTS = {
-    # how much CoT lowers: the minimum, at equal counts, against shuffled words
-    "holds": (-0.1, -0.1, -0.1),
-    "holds in part": (-0.1, 0.0, -0.1),
-    "fails": (0.1, 0.0, 0.0),
-    "not testable here": (0.0, 0.0, 0.0),
-}
+EVERYWHERE = (-0.1, -0.1, -0.1)
+# How much CoT lowers the minimum, at equal counts, and against shuffled words; the verdicts on Figures 6 and 7.
+EFFECTS = [
+    (EVERYWHERE, "holds", "holds"),
+    ((-0.1, 0.0, -0.1), "holds in part", "holds"),  # a minimum over more positions, and nothing else
+    ((-0.1, -0.1, 0.0), "holds in part", "holds"),  # but so are the words in random order
+    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), "holds", "holds in part"),  # one layer goes the other way
+    ((0.1, 0.0, 0.0), "fails", "fails"),
+    ((0.0, 0.0, 0.0), "not testable here", "not testable here"),
+]
 
 
 def planted(effects, problems=40):
@@ -170,20 +173,23 @@ def planted(effects, problems=40):
     return values
 
 
-@pytest.mark.parametrize("verdict", list(EFFECTS))
-def test_verdicts_follow_the_numbers(verdict, folders, tmp_path, monkeypatch):
-    values = iter(planted(EFFECTS[verdict]))
+@pytest.mark.parametrize(("effects", "figure_6", "figure_7"), EFFECTS)
+def test_verdicts_follow_the_numbers(effects, figure_6, figure_7, folders, tmp_path, monkeypatch):
+    values = iter(planted(effects))
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     run_study(folders[:1], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
     context = claims_context("smoke", tmp_path)
     found = {claim.id: check(claim, context).outcome for claim in named_claims(["W-figure-6", "W-figure-7"])}
-    assert {outcome.verdict for outcome in found.values()} == {verdict}
+    assert {name: outcome.verdict for name, outcome in found.items()} == {
+        "W-figure-6": figure_6,
+        "W-figure-7": figure_7,
+    }
     assert all("first (float32)" in outcome.number for outcome in found.values())
 
 
 def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
-    first, second = planted(EFFECTS["holds"]), planted(EFFECTS["holds"])
+    first, second = planted(EVERYWHERE), planted(EVERYWHERE)
     second[:, 1] -= 0.05
     values = iter([*first, *second])
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])

@@ -201,7 +201,9 @@ def entropy(
     answer: Annotated[
         str | None, typer.Option(help="The column with the final answers; otherwise what follows #### in a solution.")
     ] = None,
-    separator: Annotated[str, typer.Option(help="What stands between a question and what follows it.")] = " ",
+    separator: Annotated[
+        str, typer.Option(help="What stands between a question and what follows it.", show_default="a space")
+    ] = " ",
     limit: Annotated[int | None, typer.Option(min=1, help="Read so many problems at most.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Problems read at once; numbers stay the same.")] = 1,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
@@ -234,7 +236,7 @@ def entropy(
             [model, *([second_model] if second_model else [])],
             problems,
             partial(load_language_model, dtype=dtype, device=device),
-            data=path.name,
+            data=path.name if separator == " " else f"{path.name} joined by {separator!r}",
             seed=seed,
             batch=batch,
             store=store,
