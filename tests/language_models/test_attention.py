@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from parityscope import InvalidInput, attention_entropy
+from parityscope.language_models import attention
 from parityscope.language_models.attention import read_attention
 from tiny_language_models import CONFIGS, tiny_network
 
@@ -62,6 +63,21 @@ def test_pieces_and_a_cache_change_nothing(kind):
         rest = read_attention(network, ids[:, 25:], all_real(ids[:, 25:]), first)
         assert torch.allclose(whole.kept[..., 25:], rest.kept, atol=2e-6, equal_nan=True)
         assert torch.allclose(whole.removed[..., 25:], rest.removed, atol=2e-6, equal_nan=True)
+
+
+def test_no_more_weights_than_allowed_exist_at_a_time(monkeypatch):
+    held, plain = [], attention._weights
+
+    def counted(output, network):
+        layers = plain(output, network)
+        held.append(sum(weights.numel() for weights in layers))
+        return layers
+
+    monkeypatch.setattr(attention, "_weights", counted)
+    ids = tokens()
+    read_attention(tiny_network("llama"), ids, all_real(ids), numbers_at_once=12 * LENGTH * 7)
+    assert len(held) == 6  # 40 queries, seven at a time
+    assert max(held) <= 12 * LENGTH * 7
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "llama", "gpt2"])
