@@ -19,17 +19,25 @@ ORDER = (
     "training",
     "measures",
     "learning",
+    "language_models",
     "figures",
     "experiments",
     "claims",
     "store",
     "report",
     "reproduce",
+    "entropy_study",
     "run_folder",
     "terminal",
     "cli",
 )
-OPTIONAL = {"matplotlib": {"figures", "experiments"}, "jinja2": {"report"}}
+OPTIONAL = {
+    "matplotlib": {"figures", "experiments"},
+    "jinja2": {"report"},
+    "transformers": {"language_models"},
+    "gguf": {"language_models"},
+    "pyarrow": {"language_models"},
+}
 
 
 def part_of(path: Path) -> str:

@@ -8,6 +8,7 @@ from parityscope import InvalidInput
 from parityscope.claims import named_claims
 from parityscope.experiments import EXPERIMENT_IDS, load_experiment
 from parityscope.experiments.contract import SCALES, Experiment
+from parityscope.experiments.entropy_studies import FIGURE_IDS
 from parityscope.reproduce import claims_context, reproduce, stored_rows
 from parityscope.store import Store
 
@@ -35,7 +36,9 @@ def test_every_experiment_keeps_the_contract(name):
     assert isinstance(experiment, Experiment)
     assert name == experiment.ID
     assert set(experiment.CONFIGS) == set(experiment.COST) == set(SCALES)
-    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) > 0 for scale in SCALES)
+    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) for scale in SCALES)
+    # Those without configs draw what `parityscope entropy` stores; their own tests store something.
+    assert all(len(experiment.CONFIGS[scale]) > 0 for scale in SCALES) == (name not in FIGURE_IDS)
     assert len(experiment.TEXT) > 100
 
 

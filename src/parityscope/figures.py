@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned
 from parityscope.measures import Share
+from parityscope.training.checkpoint import write_atomically
 
 try:
     import matplotlib
@@ -88,6 +90,12 @@ def svg(figure: Figure) -> bytes:
     """Return the figure as SVG bytes, the same bytes for the same figure."""
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "parityscope"}):
         return _saved(figure, format="svg", metadata={"Date": None})
+
+
+def write_figure(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PNG and as SVG."""
+    write_atomically(folder / f"{name}.png", png(figure))
+    write_atomically(folder / f"{name}.svg", svg(figure))
 
 
 def _saved(figure: Figure, **options: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""What is measured after training: accuracy, the support that was found, shares with their intervals."""
+"""What is measured: accuracy, the support that was found, attention entropy, shares with their intervals."""
 
 from __future__ import annotations
 
@@ -85,6 +85,22 @@ def found_support(weights: Float[Tensor, "*runs n"], k: int) -> Int64[Tensor, "*
     [1, 3]
     """
     return weights.topk(k, dim=-1).indices.sort(-1).values
+
+
+def attention_entropy(weights: Float[Tensor, "*heads T T"]) -> Float[Tensor, "*heads"]:
+    """Return the normalised attention entropy min_{i ≥ 2} H(attention at i)/log i of each head, from 0 to 1.
+
+    `weights` are attention matrices: row i (counted from 1) is a distribution over the first i tokens.
+
+    >>> attention_entropy(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).item()
+    1.0
+    """
+    T = weights.shape[-1]
+    if T < 2:
+        raise InvalidInput(f"attention entropy needs at least 2 tokens, got {T}")
+    i = torch.arange(2, T + 1, dtype=weights.dtype, device=weights.device)
+    # W, Eq. (1)
+    return (torch.special.entr(weights[..., 1:, :]).sum(-1) / i.log()).amin(-1)
 
 
 class Share(NamedTuple):

@@ -22,6 +22,7 @@ _FILES = (
     "h2_one_step",
     "h2_substitutes",
     "p_bounded",
+    "w_language_models",
 )
 
 
