@@ -70,7 +70,13 @@ def plot(rows: Sequence[Row]) -> Figure:
             for head, marker in ((0, "o"), (1, "s")):
                 attention = row.arrays[when][head].clamp(min=_FLOOR).numpy()
                 ax.plot(
-                    attention, marker, color=colour(head), markersize=3 if line else 2, label=f"head {head}", alpha=0.5
+                    attention,
+                    marker,
+                    color=colour(head),
+                    markersize=3 if line else 2,
+                    label=f"head {head}",
+                    alpha=0.5,
+                    rasterized=True,
                 )
             ax.plot(row.numbers["support"], [2.2, 2.2], "v", color=colour(2), markersize=8, clip_on=False)
             ax.set(yscale="log", ylim=(_FLOOR / 3, 2), xlim=(-0.02 * n, 1.02 * n))

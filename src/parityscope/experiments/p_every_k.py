@@ -24,7 +24,7 @@ TEXT = (
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
-COST: dict[Scale, float] = {"smoke": 1.0, "laptop": 25, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.0, "laptop": 20, "paper": 300}
 
 
 class Cell(Config):
@@ -37,9 +37,9 @@ class Cell(Config):
 
 
 def _cells(sizes: Sequence[int], ks: Sequence[int], seeds: int) -> list[Cell]:
-    return [
-        Cell(n=n, k=k, part=part, seeds=seeds) for part in (1.0, 0.5, 0.25) for n in sizes for k in ks if 2 * k <= n
-    ]
+    cells = [Cell(n=n, k=k, part=part, seeds=seeds) for part in (1.0, 0.5, 0.25) for n in sizes for k in ks]
+    # Runs that fail take all their steps: a quarter of the numbers is tried where a step is cheap.
+    return [cell for cell in cells if 2 * cell.k <= cell.n and (cell.part > 0.25 or cell.n <= 300)]
 
 
 CONFIGS: dict[Scale, list[Cell]] = {
@@ -72,9 +72,7 @@ def plot(rows: Sequence[Row]) -> Figure:
     parts = sorted({row.config["part"] for row in rows}, reverse=True)
     sizes = sorted({row.config["n"] for row in rows})
     ks = sorted({row.config["k"] for row in rows})
-    figure, axes = new_figure(
-        2 + 1.9 * len(parts) + 0.55 * len(parts) * len(ks), 1.4 + 0.62 * len(sizes), 1, len(parts)
-    )
+    figure, axes = new_figure(2 + 0.9 * len(parts) + 0.5 * len(parts) * len(ks), 1.4 + 0.62 * len(sizes), 1, len(parts))
     for ax, part in zip(axes, parts, strict=True):
         grid = [[float("nan")] * len(ks) for _ in sizes]
         for row in (row for row in rows if row.config["part"] == part):
