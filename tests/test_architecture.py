@@ -13,6 +13,7 @@ ORDER = (
     "threads",
     "benchmarking",
     "problems",
+    "sequences",
     "models",
     "risk",
     "theory",
