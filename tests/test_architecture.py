@@ -20,6 +20,7 @@ ORDER = (
     "training",
     "measures",
     "learning",
+    "cot",
     "figures",
     "experiments",
     "claims",

@@ -31,7 +31,7 @@ def gradients(model, logits, targets):
 
 
 def test_equal_sequences_are_one():
-    task, model, tokens = example(2, 2)
+    _, model, tokens = example(2, 2)
     same = tokens[:1].repeat(5, 1)
     expected = model.plain_logits(tokens)[:1].repeat(5, 1, 1)
     assert (model(same) - expected).abs().max() < 1e-12

@@ -69,13 +69,16 @@ class Block(nn.Module):
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible)
         return self.finish(_rows(x, wanted), _joined(mixed), _keep)
 
-    def plain(self, x: Tensor, drop: _Dropout) -> tuple[Tensor, Tensor]:
-        """Return the layer's output everywhere and its attention (batch, heads, T, T), as a textbook does."""
+    def attend(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the attention (batch, heads, T, T) and the values it weighs, as a textbook does."""
         query, key, value = self.project(self.ln_1(x), slice(0, 3))
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
         hidden = ~_visible(torch.arange(x.shape[1], device=x.device), x.shape[1])
-        attention = scores.masked_fill(hidden, -math.inf).softmax(-1)
-        return self.finish(x, _joined(drop(attention) @ value), drop), attention
+        return scores.masked_fill(hidden, -math.inf).softmax(-1), value
+
+    def plain(self, x: Tensor, attention: Tensor, value: Tensor, drop: _Dropout) -> Tensor:
+        """Return the layer's output everywhere."""
+        return self.finish(x, _joined(drop(attention) @ value), drop)
 
     def on_pairs(self, pairs: Tensor, bits: Tensor, positions: Tensor, shared: _SharedRows | None = None) -> Tensor:
         """Return the first layer's output at `positions` from the 2 × T embedded (token, position) pairs."""
@@ -182,20 +185,22 @@ class GPT(nn.Module):
         self, tokens: Int64[Tensor, "batch T"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch T 2"]:
         """Return the logits everywhere without the savings; dropout acts here."""
-        x, _ = self._plain(tokens, _keep if generator is None else _Dropout(self.dropout, generator))
+        drop = _keep if generator is None else _Dropout(self.dropout, generator)
+        x = drop(self.wte[tokens] + self.wpe[: tokens.shape[1]])
+        for block in self.h:
+            x = block.plain(x, *block.attend(x), drop)
         return self.ln_f(x) @ self.wte.T
 
     def attention(self, tokens: Int64[Tensor, "batch T"]) -> Float[Tensor, "batch layers heads T T"]:
         """Return every attention map; row i says where position i looks."""
-        return torch.stack(self._plain(tokens, _keep)[1], 1)
-
-    def _plain(self, tokens: Tensor, drop: _Dropout) -> tuple[Tensor, list[Tensor]]:
-        x = drop(self.wte[tokens] + self.wpe[: tokens.shape[1]])
+        x = self.wte[tokens] + self.wpe[: tokens.shape[1]]
         maps = []
-        for block in self.h:
-            x, attention = block.plain(x, drop)
+        for layer, block in enumerate(self.h):
+            attention, value = block.attend(x)
             maps.append(attention)
-        return x, maps
+            if layer < len(self.h) - 1:
+                x = block.plain(x, attention, value, _keep)
+        return torch.stack(maps, 1)
 
     @torch.no_grad()
     def generate(self, prompt: Int64[Tensor, "batch T"], count: int) -> Int64[Tensor, "batch count"]:
