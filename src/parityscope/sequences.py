@@ -103,7 +103,7 @@ class ParitySequences:
 
     def attended_secret(self) -> Int64[Tensor, " links"]:
         """Return, for every chain position n, n+1, …, the secret position its next token depends on: W's S[i]."""
-        return torch.tensor(self.secret if self.chain_of_thought else ())
+        return torch.tensor(self.secret if self.chain_of_thought else (), dtype=torch.int64)
 
 
 def draw_secret(n: int, k: int, seed: int) -> tuple[int, ...]:

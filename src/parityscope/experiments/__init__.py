@@ -13,6 +13,7 @@ _FILES = {
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
+    **{f"W-figure-{number}": f"w_figure_{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)},
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

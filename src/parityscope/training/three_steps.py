@@ -13,7 +13,7 @@ from parityscope.models.cot_block import CotBlock
 from parityscope.problems import seeded_generator
 from parityscope.sequences import HeldOut, ParitySequences, draw_secret
 
-_CHUNK = 1024
+_CHUNK = 4096
 
 
 class ThreeSteps(BaseModel):
@@ -23,11 +23,11 @@ class ThreeSteps(BaseModel):
 
     n: int = Field(20, ge=2)
     k: int = Field(4, ge=1)
-    d: int = Field(1024, ge=2, description="embedding dimension")
+    d: int = Field(2048, ge=2, description="embedding dimension")
     m: int = Field(128, ge=1, description="half the number of neurons")
-    epsilon: float = Field(1.5, gt=0, description="size of the start weights")
+    epsilon: float = Field(1.2, gt=0, description="size of the start weights")
     batch: int = Field(32768, ge=1, description="fresh sequences per step")
-    early_rate: float = Field(3.0, gt=0, description="η₀ = η₁ in units of m·n·ε")
+    early_rate: float = Field(4.0, gt=0, description="η₀ = η₁ in units of m·n·ε")
     last_rate: float = Field(4.0, gt=0, description="η₂ in units of m·ε")
     held_out: int = Field(10_000, ge=1)
     seed: int = Field(0, ge=0)
