@@ -11,7 +11,7 @@ from parityscope.errors import InvalidInput
 from parityscope.threads import single_threaded
 
 # Each file holds a tuple CLAIMS.
-_FILES = ("h1_expressing",)
+_FILES = ("h1_expressing", "w_training", "w_concentration", "w_first_step", "w_later_steps")
 
 
 def all_claims() -> list[Claim]:

@@ -24,11 +24,11 @@ class ThreeSteps(BaseModel):
     n: int = Field(20, ge=2)
     k: int = Field(4, ge=1)
     d: int = Field(2048, ge=2, description="embedding dimension")
-    m: int = Field(128, ge=1, description="half the number of neurons")
+    m: int = Field(192, ge=1, description="half the number of neurons")
     epsilon: float = Field(1.2, gt=0, description="size of the start weights")
     batch: int = Field(32768, ge=1, description="fresh sequences per step")
     early_rate: float = Field(4.0, gt=0, description="η₀ = η₁ in units of m·n·ε")
-    last_rate: float = Field(4.0, gt=0, description="η₂ in units of m·ε")
+    last_rate: float = Field(6.0, gt=0, description="η₂ in units of m·ε")
     held_out: int = Field(10_000, ge=1)
     seed: int = Field(0, ge=0)
 
