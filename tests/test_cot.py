@@ -76,10 +76,10 @@ def test_a_pool_is_seen_once_per_epoch():
 
 def test_perfect_teacher_forcing_means_perfect_generation():
     """By induction: every generated token equals the true one as long as the past does."""
-    run = train_on_sequences(CotTraining(n=10, k=2, width=32, batch=128, held_out=64, learning_rate=2e-3, steps=400))
+    run = train_on_sequences(CotTraining(n=20, k=6, width=64, batch=256, held_out=128, learning_rate=1e-3, steps=600))
     assert run.accuracy == run.free_running == 1.0
-    assert run.samples_to(0.99) <= run.samples_to(1.0) == run.history.step[-1] * 128
-    assert run.secret_attention().shape == (1, 1, 2)
+    assert run.samples_to(0.99) <= run.samples_to(1.0) == run.history.step[-1] * 256
+    assert run.secret_attention().shape == (1, 1, 6)
 
 
 def test_training_goes_on_for_the_extra_steps():

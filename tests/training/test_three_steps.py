@@ -4,9 +4,11 @@ from parityscope.models.cot_block import CotBlock
 from parityscope.sequences import HeldOut, ParitySequences
 from parityscope.training.three_steps import ThreeSteps, examine, hinge_gradient, take_three_steps
 
+SMALL = ThreeSteps(n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256)
+
 
 def test_three_steps_learn_every_token_and_find_the_secret():
-    taught = take_three_steps(ThreeSteps(held_out=2000))
+    taught = take_three_steps(SMALL)
     assert taught.token_accuracy == taught.sequence_accuracy == 1.0
     assert taught.margin > 0
     assert taught.secret_attention.min() > 0.99

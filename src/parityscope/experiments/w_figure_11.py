@@ -47,11 +47,11 @@ def plot(rows: Sequence[Row]) -> Figure:
             row.arrays["step"].numpy(), row.arrays["accuracy"].numpy(), color="0.55", linewidth=2.2, label="accuracy"
         )
         axes.set_title(f"{shape_name(row)} (layers × heads)", fontsize=11)
-        axes.legend(fontsize=8, loc="lower left")
         fallen, risen = fell_before_jump(row)
         if samples(row) is not None and fallen is not None and risen is not None:
             axes.axvline(fallen, color=colour(1), linewidth=0.9, linestyle=":")
             axes.axvline(risen, color="0.55", linewidth=0.9, linestyle=":")
+    panels[0][-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

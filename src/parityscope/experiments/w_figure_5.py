@@ -47,7 +47,7 @@ def plot(rows: Sequence[Row]) -> Figure:
     for axes, row in zip(panels[1:], rows, strict=True):
         draw_entropy(axes, row)
         axes.set_title(pool_name(row), fontsize=11)
-    panels[1].legend(fontsize=8, loc="lower left")
+    panels[-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -64,5 +64,8 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         timing.append(f" For {pool_name(row)} entropy is half down at step {fallen}, accuracy half up at {risen}.")
     return [
         Finding("The small pool reaches perfect accuracy, the large one fails in as many steps.", f"{reached}."),
-        Finding("Learning coincides with a fall of attention entropy.", f"{sparse}.{''.join(timing)}"),
+        Finding(
+            "Learning coincides with a fall of attention entropy; where nothing is learned it stays high.",
+            f"{sparse}.{''.join(timing)}",
+        ),
     ]

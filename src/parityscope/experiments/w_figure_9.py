@@ -53,14 +53,14 @@ CONFIGS: dict[Scale, list[Decoder]] = {
                     heads=heads,
                     pool=pool,
                     learning_rate=rate,
-                    steps=600,
+                    steps=500,
                     batch=512,
                     evaluate_every=50,
                 ),
             )
             for heads in (1, 4)
             for pool in (10_000, None)
-            for rate in (3e-4, 1e-3)
+            for rate in (1e-3,)
         ),
         *(Decoder(label="with CoT", training=laptop(20, 12, pool=pool, steps=600)) for pool in (10_000, None)),
     ],
