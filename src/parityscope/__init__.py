@@ -6,6 +6,7 @@ from parityscope.learning import Learned, learn
 from parityscope.measures import attention_entropy
 from parityscope.models import (
     FFNN1,
+    GPT,
     Cosine,
     FrozenAttention,
     ParityTransformer,
@@ -20,6 +21,7 @@ from parityscope.training.recipes import RECIPES, Recipe
 __version__ = "0.1.0"
 __all__ = [
     "FFNN1",
+    "GPT",
     "RECIPES",
     "Cosine",
     "FrozenAttention",

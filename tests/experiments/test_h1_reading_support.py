@@ -21,8 +21,8 @@ def test_only_the_hidden_bits_are_confirmed():
             named = torch.zeros(8, dtype=torch.bool)
             named[[other, another]] = True
             right = {other, another} == {1, 4}
-            assert reading_is_confirmed(named, problem, seeded_generator(other, "check")) is right
-    assert not reading_is_confirmed(torch.zeros(8, dtype=torch.bool), problem, seeded_generator(0, "check"))
+            assert reading_is_confirmed(named, problem, seeded_generator(other, "held-out")) is right
+    assert not reading_is_confirmed(torch.zeros(8, dtype=torch.bool), problem, seeded_generator(0, "held-out"))
 
 
 def test_calibration_counts_stages_and_runs():

@@ -23,6 +23,10 @@ _FILES = (
     "h2_substitutes",
     "p_bounded",
     "w_language_models",
+    "w_training",
+    "w_concentration",
+    "w_first_step",
+    "w_later_steps",
 )
 
 

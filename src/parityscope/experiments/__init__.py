@@ -28,8 +28,7 @@ _FILES = {
     "H2-samples": "h2_samples",
     "H2-softmax": "h2_softmax",
     "P-every-k": "p_every_k",
-    "W-figure-6": "w_figure_6",
-    "W-figure-7": "w_figure_7",
+    **{f"W-figure-{number}": f"w_figure_{number}" for number in range(1, 12)},
     "engine-cost": "engine_cost",
 }
 EXPERIMENT_IDS = tuple(_FILES)

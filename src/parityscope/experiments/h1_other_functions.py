@@ -153,7 +153,7 @@ def run(config: Task) -> Result:
 
 
 def _checked_accuracy(network: nn.Module, target: Callable[[Tensor], Tensor], n: int, runs: int) -> Tensor:
-    x = torch.randint(0, 2, (_CHECKED_ON, n), generator=seeded_generator(0, "check")).float().expand(runs, -1, -1)
+    x = torch.randint(0, 2, (_CHECKED_ON, n), generator=seeded_generator(0, "held-out")).float().expand(runs, -1, -1)
     with torch.no_grad():
         return ((network(x) > 0) == (target(x) > 0)).double().mean(-1)
 

@@ -138,7 +138,7 @@ def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " ru
     with torch.no_grad():
         if problems[0].n <= _EXACT_BITS:
             return population_accuracy(net, problems).value > LEARNED_ACCURACY
-        x, _ = problems[0].sample(_ESTIMATE_EXAMPLES, seeded_generator(0, "check"))
+        x, _ = problems[0].sample(_ESTIMATE_EXAMPLES, seeded_generator(0, "held-out"))
         labels = torch.stack([problem.label(x) for problem in problems])
         return ((net(x) > 0) == (labels > 0)).double().mean(-1) > LEARNED_ACCURACY
 

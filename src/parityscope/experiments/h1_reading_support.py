@@ -126,7 +126,7 @@ def run(config: Training) -> Result:
     arrays = {name: torch.stack(values) for name, values in kept.items()}
     final = read_support(trained.model.score_weights().detach(), config.k)
     confirmed = [
-        reading_is_confirmed(reading, problem, seeded_generator(seed, "check"))
+        reading_is_confirmed(reading, problem, seeded_generator(seed, "held-out"))
         for reading, problem, seed in zip(final.above_half, problems, seeds, strict=True)
     ]
     right = (final.above_half == hidden).all(-1)

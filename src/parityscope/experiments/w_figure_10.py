@@ -1,0 +1,70 @@
+"""W, Figure 10: the size of the pool, for several shapes, at a fixed number of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_multi_pass import (
+    LAPTOP_POOLS,
+    PAPER_POOLS,
+    best_accuracy,
+    draw_accuracy,
+    laptop_pool,
+    lowest_entropy,
+    paper_pool,
+    pool_name,
+    shape_name,
+    smoke_pool,
+)
+from parityscope.experiments.w_training import Decoder, run, samples, training_table
+from parityscope.figures import new_figure
+
+__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+
+ID = "W-figure-10"
+TITLE = "W, Figure 10: how large a pool may be"
+TEXT = (
+    "Held-out accuracy without chain of thought for pools of several sizes and a fixed number of steps, one panel per "
+    "layers × heads. A pool can be too small (it is memorised) and too large (it is not learned in as many steps). The "
+    "paper has (20, 6) with 5000 to 10⁶ inputs; laptop scale (16, 4) with 500 to 8000 and fresh samples."
+)
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 70, "paper": 3e6}
+
+CONFIGS: dict[Scale, list[Decoder]] = {
+    "smoke": [Decoder(label="1 × 2", training=smoke_pool(pool, heads=2)) for pool in (16, 40)],
+    "laptop": [Decoder(label="1 × 4", training=laptop_pool(pool)) for pool in LAPTOP_POOLS],
+    "paper": [
+        Decoder(label=f"{layers} × {heads}", training=paper_pool(pool, layers, heads))
+        for layers, heads in ((1, 1), (1, 2), (2, 3), (4, 4))
+        for pool in PAPER_POOLS
+    ],
+}
+
+
+def plot(rows: Sequence[Row]) -> Figure:
+    """Draw one panel per shape, one line per pool."""
+    shapes = list(dict.fromkeys(shape_name(row) for row in rows))
+    figure, panels = new_figure(3 + 4.2 * len(shapes), 4.2, 1, len(shapes), squeeze=False, sharey=True)
+    for axes, shape in zip(panels[0], shapes, strict=True):
+        chosen = [row for row in rows if shape_name(row) == shape]
+        draw_accuracy(axes, chosen, [pool_name(row) for row in chosen])
+        axes.set_title(f"{shape} (layers × heads)", fontsize=11)
+    panels[0][-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+table = training_table
+
+
+def findings(rows: Sequence[Row]) -> list[Finding]:
+    """List what each pool gave."""
+    lines = [
+        f"{shape_name(row)}, {pool_name(row)}: "
+        + (f"perfect after {samples(row):,} examples" if samples(row) else f"{best_accuracy(row):.2f} at best")
+        + f", lowest entropy {lowest_entropy(row):.2f}"
+        for row in rows
+    ]
+    return [Finding("Small pools are learned and large ones are not, for every shape.", "; ".join(lines) + ".")]

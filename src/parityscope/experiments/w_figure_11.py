@@ -1,0 +1,68 @@
+"""W, Figure 11: the entropy of every head while parity is learned without chain of thought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_multi_pass import (
+    draw_entropy,
+    laptop_pool,
+    paper_pool,
+    shape_name,
+    smoke_pool,
+)
+from parityscope.experiments.w_training import Decoder, fell_before_jump, run, samples, training_table
+from parityscope.figures import colour, new_figure
+
+__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+
+ID = "W-figure-11"
+TITLE = "W, Figure 11: entropy of every head while learning from a pool"
+TEXT = (
+    "Normalised attention entropy (Eq. (1)) of every head during training without chain of thought on a small pool, one"
+    " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; laptop "
+    "scale (16, 4) and 2000 inputs, one layer."
+)
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 30, "paper": 4e5}
+
+CONFIGS: dict[Scale, list[Decoder]] = {
+    "smoke": [Decoder(label=f"1 × {heads}", training=smoke_pool(24, heads=heads)) for heads in (1, 2)],
+    "laptop": [Decoder(label=f"1 × {heads}", training=laptop_pool(2000, heads)) for heads in (2, 4)],
+    "paper": [
+        Decoder(label=f"{layers} × {heads}", training=paper_pool(10_000, layers, heads))
+        for layers, heads in ((1, 2), (2, 3), (4, 4))
+    ],
+}
+
+
+def plot(rows: Sequence[Row]) -> Figure:
+    """Draw the entropies of one shape per panel, accuracy in grey."""
+    figure, panels = new_figure(5.2 * len(rows), 4.2, 1, len(rows), squeeze=False, sharey=True)
+    for axes, row in zip(panels[0], rows, strict=True):
+        draw_entropy(axes, row)
+        axes.plot(
+            row.arrays["step"].numpy(), row.arrays["accuracy"].numpy(), color="0.55", linewidth=2.2, label="accuracy"
+        )
+        axes.set_title(f"{shape_name(row)} (layers × heads)", fontsize=11)
+        fallen, risen = fell_before_jump(row)
+        if samples(row) is not None and fallen is not None and risen is not None:
+            axes.axvline(fallen, color=colour(1), linewidth=0.9, linestyle=":")
+            axes.axvline(risen, color="0.55", linewidth=0.9, linestyle=":")
+    panels[0][-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+table = training_table
+
+
+def findings(rows: Sequence[Row]) -> list[Finding]:
+    """Say which happens first."""
+    lines = []
+    for row in rows:
+        fallen, risen = fell_before_jump(row)
+        learned = "learned" if samples(row) is not None else "not learned"
+        lines.append(f"{shape_name(row)} ({learned}): entropy half down at step {fallen}, accuracy half up at {risen}")
+    return [Finding("Entropy falls as accuracy rises.", "; ".join(lines) + ".")]

@@ -1,0 +1,79 @@
+"""Real processes killed with -9 while a decoder trains: the resumed training ends with the same numbers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from parityscope.cot import CotTraining
+from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+from parityscope.training.checkpoint import read_tensors
+
+CHILD = """
+import hashlib, json, sys
+from pathlib import Path
+from parityscope.cot import CotTraining, train_on_sequences
+run = train_on_sequences(
+    CotTraining.model_validate_json(sys.argv[1]), checkpoint=Path(sys.argv[2]), checkpoint_seconds=float(sys.argv[3])
+)
+digest = hashlib.sha256()
+for parameter in run.model.parameters():
+    digest.update(parameter.detach().numpy().tobytes())
+print(json.dumps([run.history.step, run.history.loss, run.history.accuracy, run.free_running, digest.hexdigest()]))
+"""
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def start(config, place, pause):
+    command = [sys.executable, "-c", CHILD, config.model_dump_json(), str(place), str(pause)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD)
+
+
+def finished(process, timeout):
+    output, errors = process.communicate(timeout=timeout)
+    assert process.returncode == 0, errors
+    return json.loads(output)
+
+
+def steps_stored(place):
+    return int(read_tensors(place)[0]["state.steps_taken"]) if place.exists() else 0
+
+
+def killed_and_resumed(config, folder, pause, kill_at, timeout):
+    """Return the result of a straight training and of one killed at the given numbers of stored steps."""
+    straight = finished(start(config, folder / "straight.safetensors", 1e9), timeout)
+    place = folder / "killed.safetensors"
+    for step in kill_at:
+        process = start(config, place, pause)
+        deadline = time.monotonic() + timeout
+        while steps_stored(place) < step and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert process.poll() is None, process.communicate()[1]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert step <= steps_stored(place) < config.steps
+    return straight, finished(start(config, place, pause), timeout)
+
+
+def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
+    config = CotTraining(
+        n=10, k=3, width=32, batch=128, held_out=32, learning_rate=1e-3, steps=80, stop=False, pool=500, dropout=0.1
+    )
+    straight, resumed = killed_and_resumed(config, tmp_path, 0.0, (10, 40), 240)
+    assert straight == resumed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXPERIMENT_IDS if name.startswith("W-figure")])
+def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
+    """The first paper-scale training of every figure, everything but its length as it is."""
+    training = load_experiment(name).CONFIGS["paper"][0].training
+    config = training.model_copy(update={"steps": 20, "held_out": 256, "stop": False})
+    straight, resumed = killed_and_resumed(config, tmp_path, 0.0, (8,), 3600)
+    assert straight == resumed
+    assert straight[0][-1] == 20
