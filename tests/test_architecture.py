@@ -20,6 +20,7 @@ ORDER = (
     "measures",
     "learning",
     "figures",
+    "estimator",
     "experiments",
     "claims",
     "store",
@@ -29,7 +30,14 @@ ORDER = (
     "terminal",
     "cli",
 )
-OPTIONAL = {"matplotlib": {"figures", "experiments"}, "jinja2": {"report"}}
+OPTIONAL = {
+    "matplotlib": {"figures", "estimator", "experiments"},
+    "jinja2": {"report"},
+    "sklearn": {"estimator", "experiments"},
+    "scipy": {"estimator"},
+    "pandas": {"estimator"},
+    "skrebate": {"experiments"},
+}
 
 
 def part_of(path: Path) -> str:
