@@ -20,6 +20,7 @@ from parityscope.estimator.rules import Interaction, fit_rule, prefers_table, tr
 from parityscope.estimator.search import SOLVERS, Candidate, Search, Solver
 
 _HELD_OUT = 0.3
+_OPEN_BUDGET, _GIVEN_BUDGET = 2e10, 1e12
 
 
 class NothingFound(UserWarning):
@@ -46,8 +47,9 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "auto" tries the cheapest that can succeed, confirms on held-out rows, and falls back.
     alpha : float
         The largest corrected p-value that is believed.
-    budget : float
-        Multiplications an exhaustive search of one size may take; the default is about 15 seconds on one core.
+    budget : float or None
+        Multiplications an exhaustive search of one size may take, of which a core does about 7e9 a second; None
+        is 2e10 when k is open and 1e12 when k is given.
     random_state : int, RandomState or None
         Which rows are held out, which equations are sampled, how attention starts.
 
@@ -82,7 +84,7 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         max_k: int = 10,
         solver: Solver = "auto",
         alpha: float = 0.01,
-        budget: float = 3e11,
+        budget: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.k = k
@@ -110,7 +112,7 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             [k for k in sizes if k <= table.columns],
             self.k is not None,
             self.alpha,
-            self.budget,
+            self._budget(),
             random,
         )
         found = search.run(self.solver)
@@ -156,6 +158,11 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if len(self.classes_) < 2:
             raise InvalidInput(f"y has one class only, {self.classes_[0]!r}: two classes are needed")
         return (2 * codes - 1).astype(np.int8)
+
+    def _budget(self) -> float:
+        if self.budget is not None:
+            return self.budget
+        return _OPEN_BUDGET if self.k is None else _GIVEN_BUDGET
 
     def _check_parameters(self, n: int) -> None:
         if self.solver not in SOLVERS:
@@ -247,14 +254,16 @@ def _why_nothing(search: Search) -> str:
         return f"nothing found: only {table.columns} different columns that vary"
     smallest = min(search.sizes)
     needed = rows_needed(table.choices, smallest, search.alpha, k_is_known=search.k_is_known)
-    scope = f"{smallest}" if search.k_is_known else f"up to {max(search.sizes)}"
     if rows < needed:
         return (
             f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of {table.columns} columns "
             f"takes {needed}"
         )
-    best = math.exp(min((one.log_p for one in search.judged), default=0.0))
+    if not search.searched:
+        return f"nothing found: {search.attempts[-1].outcome}"
+    best = math.exp(min(one.log_p for one in search.judged))
+    sizes = ", ".join(map(str, search.searched))
     return (
-        f"nothing found: no parity of {scope} of {table.columns} columns stands out in {rows} rows "
+        f"nothing found: no parity of {sizes} of {table.columns} columns stands out in {rows} rows "
         f"(best corrected p-value {best:.2g})"
     )

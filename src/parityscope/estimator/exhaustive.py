@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from parityscope.threads import single_threaded
 
 WALSH_BITS = 20  # 2^20 characters take a tenth of a second
 _KEPT = 4
-_PRODUCT_OVERHEAD = 2e6
+_GROUP_NUMBERS = 2**22
 _BLOCK_NUMBERS = 2**23  # 32 MB of floats at a time
 _WORTH_A_THREAD = 1e9  # multiplications of one product
 
@@ -30,14 +30,14 @@ class Scored(NamedTuple):
 
 
 def cost(bits: int, k: int, rows: int) -> float:
-    """Return the multiplications of a search over all k-sets: what decides whether it is affordable.
+    """Return the work of a search over all k-sets in multiplications, of which a core does about 7e9 a second.
 
-    Each product of matrices takes as long as two million multiplications before it starts.
+    What each set costs beyond its rows is worth about 600 of them.
 
-    >>> cost(100, 3, 5000) == math.comb(100, 3) * 5000 + 100 * 2e6
+    >>> cost(100, 3, 5000) == math.comb(100, 3) * 5600
     True
     """
-    return math.comb(bits, k) * float(rows) + math.comb(bits, max(0, k - 2)) * _PRODUCT_OVERHEAD
+    return math.comb(bits, k) * (rows + 600.0)
 
 
 def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], max_k: int) -> dict[int, list[Scored]]:
@@ -79,60 +79,71 @@ def walsh(values: Float[ndarray, " size"]) -> Float[ndarray, " size"]:
 def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k: int, owner: ndarray) -> list[Scored]:
     """Return the strongest parities of k bits that belong to k different columns.
 
-    For every set of k − 2 bits the correlations of all pairs above it are one product of matrices. Sums of ±1 are
-    exact in single precision up to 2^24 rows.
+    For every set of k − 2 bits the correlations of all pairs above it are one product of matrices; sets with the same
+    last bit share one. Sums of ±1 are exact in single precision up to 2^24 rows.
     """
+    labels_sum, rows = float(labels.sum(dtype=np.int64)), len(labels)
+    if k == 1:
+        agreement = np.array([(column * labels).sum(dtype=np.int64) for column in signs], dtype=float)
+        strength = phi(agreement, signs.sum(axis=1, dtype=np.int64).astype(float), labels_sum, rows)
+        return _merge([], strength, np.empty((1, 0), dtype=int), 0)
     best: list[Scored] = []
     different = np.triu(owner[:, None] != owner[None, :], 1)
-    with single_threaded(len(signs) ** 2 * len(labels) < _WORTH_A_THREAD):
-        for prefix, start, agreement, signs_sum in _moments(signs, labels, k, owner):
-            strength = phi(agreement, signs_sum, float(labels.sum(dtype=np.int64)), len(labels))
-            if k > 1:
-                strength = np.where(different[start:, start:], strength, 0.0)
-            if prefix:
-                taken = np.isin(owner[start:], owner[list(prefix)])
-                strength[taken] = 0.0
-                strength[:, taken] = 0.0
-            best = _merge(best, strength, prefix, start)
+    with single_threaded(len(signs) ** 2 * rows < _WORTH_A_THREAD):
+        for prefixes, start in _prefixes(len(signs), rows, k, owner):
+            products = np.ones((len(prefixes), rows), dtype=np.int8)
+            for position in prefixes.T:
+                products *= signs[position]
+            above = signs[start:]
+            agreement, signs_sum = _weighted_pairs(above, products * labels), _weighted_pairs(above, products)
+            strength = phi(agreement, signs_sum, labels_sum, rows)  # (prefixes, above, above)
+            free = (owner[start:, None] != owner[prefixes][:, None, :]).all(-1)  # (prefixes, above)
+            strength *= different[start:, start:] & free[:, :, None] & free[:, None, :]
+            best = _merge(best, strength, prefixes, start)
     return best
 
 
-def _moments(
-    signs: ndarray, labels: ndarray, k: int, owner: ndarray
-) -> Iterator[tuple[tuple[int, ...], int, ndarray, ndarray]]:
-    """Yield (prefix, first bit after it, Σχy, Σχ) for every prefix of k − 2 bits."""
-    bits = len(signs)
-    if k == 1:
-        agreement = np.array([(column * labels).sum(dtype=np.int64) for column in signs], dtype=float)
-        yield (), 0, agreement, signs.sum(axis=1, dtype=np.int64).astype(float)
+def _prefixes(bits: int, rows: int, k: int, owner: ndarray) -> Iterator[tuple[ndarray, int]]:
+    """Yield sets of k − 2 bits of different columns with one last bit, and the first bit above it."""
+    if k == 2:
+        yield np.empty((1, 0), dtype=int), 0
         return
-    for prefix in combinations(range(bits), k - 2):
-        start = prefix[-1] + 1 if prefix else 0
-        if bits - start < 2 or len(set(owner[list(prefix)].tolist())) < len(prefix):
-            continue
-        product = np.prod(signs[list(prefix)], axis=0, dtype=np.int8) if prefix else np.ones_like(labels)
-        above = signs[start:]
-        yield prefix, start, _weighted_pairs(above, product * labels), _weighted_pairs(above, product)
+    for last in range(k - 3, bits - 2):
+        above = bits - last - 1
+        together = max(1, _GROUP_NUMBERS // (above * max(above, rows)))
+        lower = combinations(range(last), k - 3)
+        while some := list(islice(lower, together)):
+            prefixes = np.column_stack([np.array(some, dtype=int).reshape(len(some), k - 3), np.full(len(some), last)])
+            ordered = np.sort(owner[prefixes], axis=1)
+            prefixes = prefixes[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
+            if len(prefixes):
+                yield prefixes, last + 1
 
 
-def _weighted_pairs(signs: ndarray, weights: ndarray) -> Float[ndarray, "bits bits"]:
-    """Return Σ_r w_r z_ar z_br for all pairs (a, b), a block of rows at a time."""
-    bits, rows = signs.shape
-    total = torch.zeros(bits, bits, dtype=torch.float64)
-    step = max(1, _BLOCK_NUMBERS // bits)
+def _weighted_pairs(signs: ndarray, weights: ndarray) -> Float[ndarray, "weightings bits bits"]:
+    """Return Σ_r w_r z_ar z_br for all pairs (a, b) and every row of weights, a block of rows at a time."""
+    (bits, rows), many = signs.shape, len(weights)
+    total = torch.zeros(many * bits, bits, dtype=torch.float64)
+    step = max(1, _BLOCK_NUMBERS // (many * bits))
     for start in range(0, rows, step):
-        block = torch.from_numpy(signs[:, start : start + step]).float()
-        total += (block * torch.from_numpy(weights[start : start + step])) @ block.T
-    return total.numpy()
+        block = signs[:, start : start + step]
+        left = (weights[:, None, start : start + step] * block).reshape(many * bits, -1)
+        total += torch.from_numpy(left).float() @ torch.from_numpy(block).float().T
+    return total.reshape(many, bits, bits).numpy()
 
 
-def _merge(best: list[Scored], strength: ndarray, prefix: tuple[int, ...], start: int) -> list[Scored]:
+def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int) -> list[Scored]:
+    """Return the best of both; the first axis of `strength` counts prefixes, the others bits from `start` on."""
+    strength = strength.reshape(len(prefixes), -1) if strength.ndim == 1 else strength
     flat = np.abs(strength).ravel()
-    floor = best[-1].strength if len(best) == _KEPT else 0.0
-    if flat.max(initial=0.0) <= abs(floor):
+    floor = abs(best[-1].strength) if len(best) == _KEPT else 0.0
+    promising = np.flatnonzero(flat > floor)
+    if not len(promising):
         return best
-    top = np.argpartition(-flat, min(_KEPT, flat.size) - 1)[:_KEPT]
-    places = zip(*np.unravel_index(top, strength.shape), strict=True)
-    new = [Scored((*prefix, *(int(i) + start for i in place)), float(strength[place])) for place in places]
-    ranked = sorted([*best, *(one for one in new if one.strength)], key=lambda one: (-abs(one.strength), one.bits))
-    return ranked[:_KEPT]
+    if len(promising) > _KEPT:
+        promising = promising[np.argpartition(-flat[promising], _KEPT - 1)[:_KEPT]]
+    new = []
+    for which, *place in zip(*np.unravel_index(promising, strength.shape), strict=True):
+        chosen = (*prefixes[which].tolist(), *(int(i) + start for i in place))
+        new.append(Scored(chosen, float(strength[(which, *place)])))
+    return sorted([*best, *new], key=lambda one: (-abs(one.strength), one.bits))[:_KEPT]

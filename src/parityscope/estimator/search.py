@@ -28,7 +28,7 @@ from parityscope.estimator.rules import Interaction, parity_log_likelihood
 
 Solver = Literal["auto", "attention", "elimination", "exhaustive"]
 SOLVERS: tuple[Solver, ...] = ("auto", "attention", "elimination", "exhaustive")
-_CHEAP = 1e10  # multiplications of an exhaustive search that are not worth avoiding: about half a second
+_CHEAP = 5e9  # multiplications of an exhaustive search that are not worth avoiding: less than a second
 _FREE = 1e9
 _DOMINANT = 0.5  # squared correlations of different parities add up to 1 at most: above this none can be stronger
 
@@ -90,6 +90,11 @@ class Search:
     @property
     def _labels(self) -> ndarray:
         return self.labels[: self.train]
+
+    @property
+    def searched(self) -> list[int]:
+        """The sizes of which some solver proposed a candidate."""
+        return sorted({candidate.k for candidate in self.judged})
 
     @property
     def found(self) -> Candidate | None:
