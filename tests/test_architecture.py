@@ -33,10 +33,10 @@ ORDER = (
 OPTIONAL = {
     "matplotlib": {"figures", "estimator", "experiments"},
     "jinja2": {"report"},
-    "sklearn": {"estimator", "experiments"},
+    "sklearn": {"estimator"},
     "scipy": {"estimator"},
     "pandas": {"estimator"},
-    "skrebate": {"experiments"},
+    "skrebate": {"estimator"},
 }
 
 

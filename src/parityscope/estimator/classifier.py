@@ -79,14 +79,15 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        k: int | None = None,
+        k: Any = None,
         *,
-        max_k: int = 10,
-        solver: Solver = "auto",
-        alpha: float = 0.01,
-        budget: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        max_k: Any = 10,
+        solver: Any = "auto",
+        alpha: Any = 0.01,
+        budget: Any = None,
+        random_state: Any = None,
     ) -> None:
+        # Any: scikit-learn wants whatever is given stored as it is, and refused in `fit`.
         self.k = k
         self.max_k = max_k
         self.solver = solver
@@ -203,7 +204,7 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             f"rows confirm it, and {p_text(found.log_p)} after paying for the search"
         )
         for column, others in self.ties_.items():
-            copies = ", ".join(self._name(other) for other in others)
+            copies = ", ".join(map(self._name, others.tolist()))
             warnings.warn(
                 f"{copies} and {names[column]} agree (or disagree) on every row: these data cannot tell them apart",
                 TiedColumns,

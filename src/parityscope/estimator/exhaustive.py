@@ -40,6 +40,11 @@ def cost(bits: int, k: int, rows: int) -> float:
     return math.comb(bits, k) * (rows + 600.0)
 
 
+def spectrum_cost(bits: int) -> float:
+    """Return the work of the whole Walsh spectrum in the same unit: two transforms and a sort, by memory's speed."""
+    return 60.0 * bits * 2.0**bits
+
+
 def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], max_k: int) -> dict[int, list[Scored]]:
     """Return the strongest parities of every size up to max_k, from the whole Walsh spectrum of the labels.
 

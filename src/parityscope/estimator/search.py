@@ -112,7 +112,7 @@ class Search:
         if solver == "elimination":
             self.eliminate()
         elif solver == "exhaustive":
-            self.exhaust()
+            self.exhaust(thrifty=True)
         elif solver == "attention":
             for k in self._attention_sizes():
                 self.attend(k)
@@ -150,7 +150,7 @@ class Search:
     def exhaust(self, sizes: Sequence[int] | None = None, *, thrifty: bool = False) -> None:
         """Score every support, sizes ascending, as far as the budget goes; `thrifty` stops once it is settled."""
         sizes = self.sizes if sizes is None else sizes
-        if sizes and self._all_at_once():
+        if sizes and self._all_at_once(sizes):
             started = time.perf_counter()
             spectrum = exhaustive.all_sizes(self._signs, self._labels, max(sizes))
             for k in sizes:
@@ -200,9 +200,12 @@ class Search:
         """Return the values of a column that has few; otherwise its bit says everything."""
         return self.table.levels.get(column)
 
-    def _all_at_once(self) -> bool:
+    def _all_at_once(self, sizes: Sequence[int]) -> bool:
+        """Say whether the whole spectrum is cheaper than the sizes one by one."""
         bits = len(self.table.bits)
-        return bits <= exhaustive.WALSH_BITS and bits == self.table.columns
+        if bits > exhaustive.WALSH_BITS or bits != self.table.columns:
+            return False
+        return exhaustive.spectrum_cost(bits) < sum(map(self._exhaustive_cost, sizes))
 
     def _enough_rows(self, k: int) -> bool:
         needed = rows_needed(self.table.choices, k, self.alpha, k_is_known=self.k_is_known)

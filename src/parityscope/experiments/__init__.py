@@ -14,6 +14,7 @@ _FILES = {
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
     "engine-cost": "engine_cost",
+    "estimator-benchmark": "estimator_benchmark",
 }
 EXPERIMENT_IDS = tuple(_FILES)
 
