@@ -82,6 +82,7 @@ class Search:
     random: np.random.RandomState
     attempts: list[Attempt] = field(default_factory=list)
     judged: list[Candidate] = field(default_factory=list)
+    scored: set[int] = field(default_factory=set)  # sizes of which every support was scored
 
     @property
     def _signs(self) -> ndarray:
@@ -129,11 +130,11 @@ class Search:
             self.exhaust([k for k in self.sizes if k < found.k and self._exhaustive_cost(k) < _FREE])
             return
         self.exhaust(thrifty=True)
-        if self.found is None:
+        # Where every support was scored, nobody else can do better.
+        if self.found is None and not self.scored.issuperset(self.sizes):
             self.eliminate(samples=self._affordable_samples())
-        if self.found is None:
             for k in self._attention_sizes():
-                if self._exhaustive_cost(k) > self.budget:
+                if self.found is None and k not in self.scored:
                     self.attend(k)
 
     def eliminate(self, samples: int | None = None) -> None:
@@ -153,6 +154,7 @@ class Search:
         if sizes and self._all_at_once(sizes):
             started = time.perf_counter()
             spectrum = exhaustive.all_sizes(self._signs, self._labels, max(sizes))
+            self.scored.update(sizes)
             for k in sizes:
                 self._judge("exhaustive", spectrum[k][0], started)
                 started = time.perf_counter()
@@ -164,6 +166,7 @@ class Search:
                 break
             started = time.perf_counter()
             best = exhaustive.of_size(self._signs, self._labels, k, self.table.owner)
+            self.scored.add(k)
             if best:
                 self._judge("exhaustive", best[0], started)
 

@@ -65,7 +65,7 @@ def _points(tables: int, slow_tables: int) -> list[Point]:
     base = Point(tables=tables, slow_tables=slow_tables)
     changes: list[dict[str, object]] = [
         {},
-        {"n": 100},
+        {"n": 100, "tables": max(2, tables // 2)},
         {"k": 1},
         {"k": 3},
         {"rows": 100},
@@ -170,8 +170,8 @@ def plot(rows: Sequence[Row]) -> Figure:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if "auto" in methods and len(methods) > len(OURS):
-        axes.axhline(sum(name in OURS for name in methods) - 0.5, color="white", linewidth=3)
-    times.set(xscale="log", xlabel="CPU seconds per table, one dot per column", title="time")
+        axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)
+    times.set(xscale="log", xlabel="CPU seconds per table", title="time, a dot per column")
     times.grid(True, axis="x", linewidth=0.5)
     times.tick_params(axis="y", length=0)
     return figure
