@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from parityscope.estimator.attention import find
+from parityscope.estimator.bits import encode
 from parityscope.problems import Parity, seeded_generator
 
 
@@ -29,3 +30,14 @@ def test_minibatches_find_it_too_and_repeat_themselves(monkeypatch):
     runs = [next(find(signs, y, 2, seed=1)) for _ in range(2)]
     assert runs[0].scored.bits == (2, 19)
     assert (runs[0].attention == runs[1].attention).all()
+
+
+def test_bits_of_one_column_share_its_weight():
+    random = np.random.RandomState(1)
+    X = random.randint(3, size=(3000, 8))
+    table = encode(X, np.arange(3000))
+    y = np.where((X[:, 1] == 1) ^ (X[:, 6] == 0), -1, 1).astype(np.int8)
+    attempts = find(table.signs, y, 2, seed=0, owner=table.owner)
+    best = max((attended.scored for attended in attempts), key=lambda scored: abs(scored.strength))
+    assert [table.bits[i].column for i in best.bits] == [1, 6]
+    assert abs(best.strength) == pytest.approx(1.0)

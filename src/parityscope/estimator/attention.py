@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from numpy import ndarray
 from torch import Tensor
 
@@ -26,6 +27,7 @@ from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 RESTARTS = 4
 _BATCH_NUMBERS = 2**24  # bits per minibatch: 16 MB, and as many rows as that allows
 _WORTH_A_THREAD = 2**22
+_COMBINATIONS = 1024
 
 
 class Attended(NamedTuple):
@@ -52,9 +54,15 @@ def find(
     k: int,
     seed: int,
     *,
+    owner: Int[ndarray, " bits"] | None = None,
     restarts: int = RESTARTS,
 ) -> Iterator[Attended]:
-    """Yield what each restart found, best first in no order: the caller stops at the first it believes."""
+    """Yield what each restart found: the caller stops at the first it believes.
+
+    Bits of one column (`owner`) share its weight: attention names the k columns, and of their bits the combination
+    that agrees best with the labels is taken.
+    """
+    owner = np.arange(len(signs)) if owner is None else owner
     x = torch.from_numpy((signs < 0).astype(np.int8).T)  # (rows, bits)
     y = torch.from_numpy(np.ascontiguousarray(labels))
     recipe = named_recipe(DEFAULT_RECIPE)
@@ -62,9 +70,14 @@ def find(
     for restart in range(restarts):
         model = _trained(x, y, recipe, k, seed + restart)
         with torch.no_grad():
-            supports = found_support(model.score_weights(), k).tolist()
+            by_column = torch.zeros(2, int(owner.max()) + 1).index_add_(
+                1, torch.from_numpy(owner), model.score_weights()
+            )
+            columns = found_support(by_column, k).tolist()
             attention = model.attention().double().numpy()
-        found = [Attended(_scored(signs, labels, tuple(s)), a) for s, a in zip(supports, attention, strict=True)]
+        found = [
+            Attended(_best_bits(signs, labels, owner, some), a) for some, a in zip(columns, attention, strict=True)
+        ]
         yield max(found, key=lambda one: abs(one.scored.strength))
 
 
@@ -126,5 +139,12 @@ def _batches(x: Tensor, y: Tensor, generator: torch.Generator) -> Iterator[tuple
             yield x[chosen].float(), y[chosen].float()
 
 
-def _scored(signs: ndarray, labels: ndarray, support: tuple[int, ...]) -> Scored:
-    return Scored(support, correlation(np.prod(signs[list(support)], axis=0, dtype=np.int8), labels))
+def _best_bits(signs: ndarray, labels: ndarray, owner: ndarray, columns: list[int]) -> Scored:
+    """Return the strongest parity with one bit of each column; of a column with many bits the first few are tried."""
+    each = int(_COMBINATIONS ** (1 / len(columns)))
+    choices = [np.flatnonzero(owner == column)[: max(1, each)].tolist() for column in columns]
+    scored = [
+        Scored(some, correlation(np.prod(signs[list(some)], axis=0, dtype=np.int8), labels))
+        for some in product(*choices)
+    ]
+    return max(scored, key=lambda one: abs(one.strength))

@@ -185,14 +185,10 @@ class Search:
         """Train attention on k heads, with restarts until one is believed."""
         seed = int(self.random.randint(2**31 - attention.RESTARTS))
         started = time.perf_counter()
-        for attended in attention.find(self._signs, self._labels, k, seed):
-            owners = self.table.owner[list(attended.scored.bits)]
-            if len(set(owners.tolist())) < k:
-                self._note("attention", k, "two heads settled on bits of one column", started)
-            else:
-                by_column = _summed_by_column(attended.attention, self.table.owner, self.X.shape[1])
-                if self._believed(self._judge("attention", attended.scored, started, by_column)):
-                    return
+        for attended in attention.find(self._signs, self._labels, k, seed, owner=self.table.owner):
+            by_column = _summed_by_column(attended.attention, self.table.owner, self.X.shape[1])
+            if self._believed(self._judge("attention", attended.scored, started, by_column)):
+                return
             started = time.perf_counter()
 
     def values(self, columns: Iterable[int]) -> dict[int, ndarray]:
