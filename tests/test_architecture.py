@@ -23,6 +23,7 @@ ORDER = (
     "language_models",
     "cot",
     "figures",
+    "estimator",
     "experiments",
     "claims",
     "store",
@@ -34,11 +35,15 @@ ORDER = (
     "cli",
 )
 OPTIONAL = {
-    "matplotlib": {"figures", "experiments"},
+    "matplotlib": {"figures", "estimator", "experiments"},
     "jinja2": {"report"},
     "transformers": {"language_models"},
     "gguf": {"language_models"},
     "pyarrow": {"language_models"},
+    "sklearn": {"estimator"},
+    "scipy": {"estimator"},
+    "pandas": {"estimator"},
+    "skrebate": {"estimator"},
 }
 
 

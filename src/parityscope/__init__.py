@@ -1,5 +1,7 @@
 """parityscope: how does attention learn which few bits matter?"""
 
+from typing import TYPE_CHECKING, Any
+
 from parityscope import theory
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned, learn
@@ -18,6 +20,9 @@ from parityscope.problems import Parity, draw_problems
 from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
 from parityscope.training.recipes import RECIPES, Recipe
 
+if TYPE_CHECKING:
+    from parityscope.estimator import SparseParityClassifier
+
 __version__ = "0.1.0"
 __all__ = [
     "FFNN1",
@@ -31,6 +36,7 @@ __all__ = [
     "ParityTransformer",
     "Recipe",
     "Risk",
+    "SparseParityClassifier",
     "Triangle",
     "ZigZag",
     "attention_entropy",
@@ -42,3 +48,12 @@ __all__ = [
     "population_risk",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimator when it is asked for: scikit-learn is optional, and takes a second."""
+    if name == "SparseParityClassifier":
+        from parityscope.estimator import SparseParityClassifier
+
+        return SparseParityClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,6 +22,9 @@ from parityscope.experiments import entropy_studies
 from parityscope.experiments.contract import SCALES, Experiment, Row, Stage
 from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.word_problems import VARIANTS
+
+if TYPE_CHECKING:
+    from parityscope.estimator.files import Fitted
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
 _COLOURS = [
@@ -228,3 +232,48 @@ def measurement_line(result: Measurement) -> str:
     against = f" against {result.other_seconds:.4g} s, {result.other}" if result.other_seconds is not None else ""
     extra = ", ".join(f"{key} {value}" for key, value in result.setting.items() if key not in ("n", "k", "runs"))
     return f"{ratio:>10}  {result.name}: {result.ours_seconds:.4g} s{against}  ({extra})"
+
+
+def show_fit(console: Console, fitted: Fitted, limit: int = 64) -> None:
+    """Print what was found in a table: the columns, how sure it is, and the truth table with a bar per line."""
+    found = fitted.to_json()
+    for note in found["notes"]:
+        console.print(Text(note, "yellow"))
+    if found["columns"]:
+        _show_interaction(console, found, limit)
+    sure = f"p = {found['p_value']:.2g}" if found["p_value"] > 1e-300 else "p < 1e-300"
+    console.print(
+        f"held-out accuracy {found['accuracy']:.3f} · {sure} after the search · label noise {found['noise_rate']:.1%}"
+        f" · {found['rows']} rows × {found['features']} columns · {found['solver'] or 'no solver'}"
+        f" · {found['seconds']:.1f} s",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for name, why in found["ignored"].items():
+        console.print(f"ignored: {name} ({why})", highlight=False, markup=False)
+
+
+def _show_interaction(console: Console, found: dict[str, Any], limit: int) -> None:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("column", "number", "bit"):
+        table.add_column(title)
+    for name, index, bit in zip(found["columns"], found["support"], found["bits"], strict=True):
+        table.add_row(Text(name), str(index), Text(bit))
+    console.print(table)
+    console.print()
+    second = found["classes"][1]
+    cells = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in found["truth_table"][0]["values"]:
+        cells.add_column(Text(name))
+    for title in ("rows", f"{found['target']} = {second}"):
+        cells.add_column(Text(title), justify="right")
+    cells.add_column("")
+    for cell in found["truth_table"][:limit]:
+        share = cell["share"]
+        bar = Text("" if share is None else "█" * round(20 * share), "green" if (share or 0) > 0.5 else "yellow")
+        values = (Text(value) for value in cell["values"].values())
+        cells.add_row(*values, str(cell["rows"]), "–" if share is None else f"{share:.0%}", bar)
+    if len(found["truth_table"]) > limit:
+        cells.caption = f"{len(found['truth_table']) - limit} more combinations with --json"
+    console.print(cells)
+    console.print()

@@ -30,6 +30,7 @@ _FILES = {
     "P-every-k": "p_every_k",
     **{f"W-figure-{number}": f"w_figure_{number}" for number in range(1, 12)},
     "engine-cost": "engine_cost",
+    "estimator-benchmark": "estimator_benchmark",
 }
 EXPERIMENT_IDS = tuple(_FILES)
 

@@ -1,0 +1,134 @@
+"""How sure a found parity is: exact tails, the price of the search, and paired comparisons on held-out rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+from jaxtyping import Float, Int8
+from numpy import ndarray
+from scipy.special import gammaln, logsumexp
+
+_LEVEL = 0.05
+_Z = NormalDist().inv_cdf(1 - _LEVEL)
+
+
+def phi(
+    agreement: ndarray | float, signs_sum: ndarray | float, labels_sum: float, rows: int
+) -> Float[ndarray, "*shape"]:
+    """Return the correlation of a sign χ with the labels, from Σχy, Σχ and Σy over ±1 values.
+
+    A sign that never changes has none: 0.
+
+    >>> float(phi(agreement=4.0, signs_sum=0.0, labels_sum=0.0, rows=4))
+    1.0
+    """
+    mean, label_mean = np.asarray(signs_sum) / rows, labels_sum / rows
+    covariance = np.asarray(agreement) / rows - mean * label_mean
+    scale = np.sqrt(np.clip((1 - mean**2) * (1 - label_mean**2), 0.0, None))
+    return np.divide(covariance, scale, out=np.zeros(np.shape(covariance)), where=scale > 1e-9)
+
+
+def correlation(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
+    """Return the correlation of a sign with the labels.
+
+    >>> correlation(np.array([1, -1, 1], dtype=np.int8), np.array([-1, 1, -1], dtype=np.int8))
+    -1.0
+    """
+    agreement = float((chi * labels).sum(dtype=np.int64))
+    return float(phi(agreement, float(chi.sum(dtype=np.int64)), float(labels.sum(dtype=np.int64)), len(labels)))
+
+
+def exact_log_tail(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
+    """Return log P(as many rows with χ = y = 1 or more) when labels are dealt to the rows at random.
+
+    Given how often each sign occurs, that count is hypergeometric (Fisher's exact test): no assumption on how the
+    columns depend on each other, nor on how balanced the classes are.
+
+    >>> chi = np.array([1, 1, -1, -1], dtype=np.int8)
+    >>> round(math.exp(exact_log_tail(chi, chi)) * math.comb(4, 2), 12)
+    1.0
+    """
+    rows, ups, drawn = len(chi), int((chi > 0).sum()), int((labels > 0).sum())
+    both = int(((chi > 0) & (labels > 0)).sum())
+    counts = np.arange(both, min(ups, drawn) + 1, dtype=float)
+    terms = _log_choose(ups, counts) + _log_choose(rows - ups, drawn - counts) - _log_choose(rows, float(drawn))
+    return min(0.0, float(logsumexp(terms)))
+
+
+def exact_log_p(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
+    """Return the logarithm of the two-sided p-value: twice the smaller tail, at most 0."""
+    return min(0.0, math.log(2) + min(exact_log_tail(chi, labels), exact_log_tail(-chi, labels)))
+
+
+def log_family(choices: Sequence[int], k: int) -> float:
+    """Return the logarithm of how many parities of k columns there are, a column having `choices` possible bits.
+
+    This is the elementary symmetric polynomial e_k: for plain bits the binomial coefficient.
+
+    >>> round(math.exp(log_family([1] * 10, 3)))
+    120
+    """
+    polynomial = np.full(k + 1, -np.inf)
+    polynomial[0] = 0.0
+    for count in choices:
+        if count > 0:
+            polynomial[1:] = np.logaddexp(polynomial[1:], polynomial[:-1] + math.log(count))
+    return float(polynomial[k])
+
+
+def corrected_log_p(log_p: float, choices: Sequence[int], k: int, *, k_is_known: bool) -> float:
+    """Return the logarithm of a p-value that pays for the search over every support.
+
+    By the union bound it is multiplied by the number of candidates of size k, and when k was open too by k(k+1),
+    whose reciprocals add up to 1 over all k.
+    """
+    search = log_family(choices, k) + (0.0 if k_is_known else math.log(k * (k + 1)))
+    return min(0.0, log_p + search)
+
+
+def p_text(log_p: float) -> str:
+    """Return a p-value as text, also when it is too small for a float.
+
+    >>> p_text(-1.0), p_text(-5000.0)
+    ('p = 0.37', 'p < 1e-300')
+    """
+    return "p < 1e-300" if log_p < -300 * math.log(10) else f"p = {math.exp(log_p):.2g}"
+
+
+def rows_needed(choices: Sequence[int], k: int, alpha: float, *, k_is_known: bool) -> int:
+    """Return how many rows even a noiseless parity with balanced classes needs to be told from chance.
+
+    >>> rows_needed([1] * 20, 2, 0.01, k_is_known=True)
+    18
+    """
+    rows = 2
+    while corrected_log_p(math.log(2) - float(_log_choose(rows, rows // 2)), choices, k, k_is_known=k_is_known) > (
+        math.log(alpha)
+    ):
+        rows += 1
+    return rows
+
+
+def clearly_better(log_likelihood: Float[ndarray, " rows"], than: Float[ndarray, " rows"]) -> bool:
+    """Say whether one rule predicts held-out rows better than another: a paired one-sided z-test at 5 %.
+
+    >>> clearly_better(np.array([-0.1, -0.2, -0.1]), than=np.array([-0.7, -0.7, -0.7]))
+    True
+    """
+    gain = log_likelihood - than
+    error = gain.std(ddof=1) / math.sqrt(len(gain)) if len(gain) > 1 else math.inf
+    return bool(gain.mean() > _Z * error)
+
+
+def replicates(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> bool:
+    """Say whether held-out rows agree with a sign oriented on others: Fisher's exact test at 5 %, one-sided."""
+    return exact_log_tail(chi, labels) <= math.log(_LEVEL)
+
+
+def _log_choose(total: float, chosen: ndarray | float) -> ndarray:
+    with np.errstate(divide="ignore"):
+        logarithm = gammaln(total + 1.0) - gammaln(np.asarray(chosen) + 1.0) - gammaln(total - np.asarray(chosen) + 1.0)
+    return np.asarray(logarithm)

@@ -1,0 +1,154 @@
+"""Every support: all pairs as one matrix product, triples and more in blocks, all sizes at once for few bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations, islice
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int8
+from numpy import ndarray
+
+from parityscope.estimator.evidence import phi
+from parityscope.threads import single_threaded
+
+WALSH_BITS = 20  # 2^20 characters take a tenth of a second
+_KEPT = 4
+_GROUP_NUMBERS = 2**22
+_BLOCK_NUMBERS = 2**23  # 32 MB of floats at a time
+_WORTH_A_THREAD = 1e9  # multiplications of one product
+
+
+class Scored(NamedTuple):
+    """Indices of the bits of a parity, and its correlation with the labels."""
+
+    bits: tuple[int, ...]
+    strength: float
+
+
+def cost(bits: int, k: int, rows: int) -> float:
+    """Return the work of a search over all k-sets in multiplications, of which a core does about 7e9 a second.
+
+    What each set costs beyond its rows is worth about 600 of them.
+
+    >>> cost(100, 3, 5000) == math.comb(100, 3) * 5600
+    True
+    """
+    return math.comb(bits, k) * (rows + 600.0)
+
+
+def spectrum_cost(bits: int) -> float:
+    """Return the work of the whole Walsh spectrum in the same unit: two transforms and a sort, by memory's speed."""
+    return 60.0 * bits * 2.0**bits
+
+
+def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], max_k: int) -> dict[int, list[Scored]]:
+    """Return the strongest parities of every size up to max_k, from the whole Walsh spectrum of the labels.
+
+    The 2^n characters cost n·2^n additions, however large k is.
+    """
+    bits, rows = signs.shape
+    index = np.zeros(rows, dtype=np.int64)
+    for position, column in enumerate(signs):
+        index |= (column < 0).astype(np.int64) << position
+    agreement = walsh(np.bincount(index, weights=labels, minlength=2**bits))
+    signs_sum = walsh(np.bincount(index, minlength=2**bits).astype(float))
+    strength = phi(agreement, signs_sum, float(labels.sum(dtype=np.int64)), rows)
+    size = np.bitwise_count(np.arange(2**bits, dtype=np.uint64))
+    found = {}
+    for k in range(1, min(max_k, bits) + 1):
+        members = np.flatnonzero(size == k)
+        best = members[np.argsort(-np.abs(strength[members]), kind="stable")[:_KEPT]]
+        found[k] = [Scored(tuple(j for j in range(bits) if s >> j & 1), float(strength[s])) for s in best.tolist()]
+    return found
+
+
+def walsh(values: Float[ndarray, " size"]) -> Float[ndarray, " size"]:
+    """Return Σ_x values[x]·(−1)^{|x ∧ s|} for every s.
+
+    >>> walsh(np.array([1.0, 0.0, 0.0, -1.0])).tolist()
+    [0.0, 2.0, 2.0, 0.0]
+    """
+    spectrum = values.copy()
+    half = 1
+    while half < len(spectrum):
+        pairs = spectrum.reshape(-1, 2, half)
+        pairs[:, 0], pairs[:, 1] = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
+        half *= 2
+    return spectrum
+
+
+def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k: int, owner: ndarray) -> list[Scored]:
+    """Return the strongest parities of k bits that belong to k different columns.
+
+    For every set of k − 2 bits the correlations of all pairs above it are one product of matrices; sets with the same
+    last bit share one. Sums of ±1 are exact in single precision up to 2^24 rows.
+    """
+    labels_sum, rows = float(labels.sum(dtype=np.int64)), len(labels)
+    if k == 1:
+        agreement = np.array([(column * labels).sum(dtype=np.int64) for column in signs], dtype=float)
+        strength = phi(agreement, signs.sum(axis=1, dtype=np.int64).astype(float), labels_sum, rows)
+        return _merge([], strength, np.empty((1, 0), dtype=int), 0)
+    best: list[Scored] = []
+    different = np.triu(owner[:, None] != owner[None, :], 1)
+    with single_threaded(len(signs) ** 2 * rows < _WORTH_A_THREAD):
+        for prefixes, start in _prefixes(len(signs), rows, k, owner):
+            products = np.ones((len(prefixes), rows), dtype=np.int8)
+            for position in prefixes.T:
+                products *= signs[position]
+            above = signs[start:]
+            agreement, signs_sum = _weighted_pairs(above, products * labels), _weighted_pairs(above, products)
+            strength = phi(agreement, signs_sum, labels_sum, rows)  # (prefixes, above, above)
+            free = (owner[start:, None] != owner[prefixes][:, None, :]).all(-1)  # (prefixes, above)
+            strength *= different[start:, start:] & free[:, :, None] & free[:, None, :]
+            best = _merge(best, strength, prefixes, start)
+    return best
+
+
+def _prefixes(bits: int, rows: int, k: int, owner: ndarray) -> Iterator[tuple[ndarray, int]]:
+    """Yield sets of k − 2 bits of different columns with one last bit, and the first bit above it."""
+    if k == 2:
+        yield np.empty((1, 0), dtype=int), 0
+        return
+    for last in range(k - 3, bits - 2):
+        above = bits - last - 1
+        together = max(1, _GROUP_NUMBERS // (above * max(above, rows)))
+        lower = combinations(range(last), k - 3)
+        while some := list(islice(lower, together)):
+            prefixes = np.column_stack([np.array(some, dtype=int).reshape(len(some), k - 3), np.full(len(some), last)])
+            ordered = np.sort(owner[prefixes], axis=1)
+            prefixes = prefixes[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
+            if len(prefixes):
+                yield prefixes, last + 1
+
+
+def _weighted_pairs(signs: ndarray, weights: ndarray) -> Float[ndarray, "weightings bits bits"]:
+    """Return Σ_r w_r z_ar z_br for all pairs (a, b) and every row of weights, a block of rows at a time."""
+    (bits, rows), many = signs.shape, len(weights)
+    total = torch.zeros(many * bits, bits, dtype=torch.float64)
+    step = max(1, _BLOCK_NUMBERS // (many * bits))
+    for start in range(0, rows, step):
+        block = signs[:, start : start + step]
+        left = (weights[:, None, start : start + step] * block).reshape(many * bits, -1)
+        total += torch.from_numpy(left).float() @ torch.from_numpy(block).float().T
+    return total.reshape(many, bits, bits).numpy()
+
+
+def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int) -> list[Scored]:
+    """Return the best of both; the first axis of `strength` counts prefixes, the others bits from `start` on."""
+    strength = strength.reshape(len(prefixes), -1) if strength.ndim == 1 else strength
+    flat = np.abs(strength).ravel()
+    floor = abs(best[-1].strength) if len(best) == _KEPT else 0.0
+    promising = np.flatnonzero(flat > floor)
+    if not len(promising):
+        return best
+    if len(promising) > _KEPT:
+        promising = promising[np.argpartition(-flat[promising], _KEPT - 1)[:_KEPT]]
+    new = []
+    for which, *place in zip(*np.unravel_index(promising, strength.shape), strict=True):
+        chosen = (*prefixes[which].tolist(), *(int(i) + start for i in place))
+        new.append(Scored(chosen, float(strength[(which, *place)])))
+    return sorted([*best, *new], key=lambda one: (-abs(one.strength), one.bits))[:_KEPT]

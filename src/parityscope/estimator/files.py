@@ -1,0 +1,199 @@
+"""From a file to the interaction: read a table, fit, and say everything that was found."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parityscope.errors import InvalidInput
+from parityscope.estimator.bits import FEW_LEVELS
+from parityscope.estimator.classifier import SparseParityClassifier
+from parityscope.training.checkpoint import write_atomically
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+_READ_CSV = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_FORMATS = ".csv, .tsv or .tab (plain or .gz) or .parquet"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `parityscope fit` found in a file."""
+
+    path: Path
+    target: str
+    model: SparseParityClassifier
+    spellings: dict[str, tuple[str, ...]]  # how the values of text columns are written, by code
+    ignored: dict[str, str]  # columns that took no part, and why
+    notes: tuple[str, ...]
+    rows: int
+    seconds: float
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the found columns."""
+        return [str(self.model.feature_names_in_[column]) for column in self.model.support_]
+
+    @property
+    def bits(self) -> list[str]:
+        """The questions whose parity is taken."""
+        if self.model._interaction is None:
+            return []
+        return [
+            bit.describe(name, partial(self._spelled_number, name))
+            for bit, name in zip(self.model._interaction.bits, self.columns, strict=True)
+        ]
+
+    def spelled(self, column: str, value: str) -> str:
+        """Return a value as it stands in the file."""
+        names = self.spellings.get(column)
+        return value if names is None or not value.isdigit() else names[int(value)]
+
+    def _spelled_number(self, column: str, value: float) -> str:
+        return self.spelled(column, f"{value:g}")
+
+    def truth_table(self) -> list[dict[str, Any]]:
+        """Return the combinations of values with their rows and the share of the second class."""
+        names = self.columns
+        table = []
+        for cell in self.model.truth_table_:
+            by_column = len(cell.values) == len(names)
+            values = (
+                {name: self.spelled(name, value) for name, value in zip(names, cell.values, strict=True)}
+                if by_column
+                else {"parity": cell.values[0]}
+            )
+            share = cell.second_class / cell.rows if cell.rows else None
+            table.append({"values": values, "rows": cell.rows, "share": share})
+        return table
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `fit --json` prints; `accuracy` is that of held-out rows."""
+        model = self.model
+        return {
+            "support": model.support_.tolist(),
+            "columns": self.columns,
+            "k": model.k_,
+            "accuracy": model.held_out_accuracy_,
+            "p_value": model.p_value_,
+            "noise_rate": model.noise_rate_,
+            "bits": self.bits,
+            "solver": model.solver_,
+            "reason": model.reason_,
+            "rule": model.rule_,
+            "target": self.target,
+            "classes": [_plain(one) for one in model.classes_],
+            "rows": self.rows,
+            "features": model.n_features_in_,
+            "truth_table": self.truth_table(),
+            "ties": {
+                str(model.feature_names_in_[c]): [str(model.feature_names_in_[other]) for other in others]
+                for c, others in model.ties_.items()
+            },
+            "ignored": self.ignored,
+            "notes": list(self.notes),
+            "attempts": [vars(attempt) for attempt in model.attempts_],
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, seed: int = 0) -> Fitted:
+    """Read a table, look for the parity that is its target column, and return what was found."""
+    frame = read_table(path)
+    if target not in frame.columns:
+        names = ", ".join(map(str, frame.columns[:12])) + (", …" if len(frame.columns) > 12 else "")
+        raise InvalidInput(f"{path} has no column {target!r}: choose one of {names}")
+    _check_complete(frame, path)
+    X, spellings, ignored = _features(frame.drop(columns=target))
+    if X.shape[1] == 0:
+        raise InvalidInput(f"{path} has no column to search besides {target!r}")
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SparseParityClassifier(k, max_k=max_k, random_state=seed).fit(X, frame[target].to_numpy())
+    seconds = time.perf_counter() - started
+    for column in model.constant_:
+        ignored[str(X.columns[column])] = "constant"
+    notes = tuple(str(one.message) for one in caught)
+    return Fitted(path, target, model, spellings, ignored, notes, len(frame), seconds)
+
+
+def write_fit(fitted: Fitted, out: Path) -> list[str]:
+    """Write what was found and its picture into a folder; return the names of the files."""
+    write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
+    # Numbers first: they survive a missing plotting library.
+    from parityscope.estimator.picture import interaction_figure
+    from parityscope.figures import png, themed
+
+    write_atomically(out / "interaction.png", png(themed(interaction_figure, fitted)))
+    return ["fit.json", "interaction.png"]
+
+
+def read_table(path: Path) -> DataFrame:
+    """Return the table in a file: CSV, TSV or parquet, the first two also compressed with gzip."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InvalidInput("reading a table needs pandas: pip install 'parityscope[sklearn]'") from None
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}")
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    try:
+        if suffix == ".parquet" and path.suffix != ".gz":
+            frame = pd.read_parquet(path)
+        elif suffix in _READ_CSV:
+            frame = pd.read_csv(path, sep=_READ_CSV[suffix])
+        else:
+            raise InvalidInput(f"{path} is of an unknown format: use {_FORMATS}")
+    except InvalidInput:
+        raise
+    except pd.errors.EmptyDataError:
+        raise InvalidInput(f"{path} is empty") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: {str(error).splitlines()[0]}") from None
+    if frame.empty:
+        raise InvalidInput(f"{path} has no rows")
+    frame.columns = frame.columns.astype(str)
+    return frame
+
+
+def _check_complete(frame: DataFrame, path: Path) -> None:
+    missing = frame.isna().sum()
+    missing = missing[missing > 0]
+    if len(missing):
+        more = f" (and {len(missing) - 1} other columns)" if len(missing) > 1 else ""
+        raise InvalidInput(
+            f"{path} has {int(missing.iloc[0])} missing values in column {missing.index[0]!r}{more}: "
+            "drop these rows or fill them in first"
+        )
+
+
+def _features(frame: DataFrame) -> tuple[DataFrame, dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return the columns as numbers: text of a few values by codes in alphabetical order, other text left out."""
+    spellings: dict[str, tuple[str, ...]] = {}
+    ignored: dict[str, str] = {}
+    columns: dict[str, Series | np.ndarray] = {}
+    for name in frame.columns:
+        values = frame[name]
+        if values.dtype.kind in "biuf":
+            columns[name] = values
+            continue
+        levels, codes = np.unique(values.astype(str).to_numpy(dtype=object), return_inverse=True)
+        if len(levels) > FEW_LEVELS:
+            ignored[name] = f"text of {len(levels)} different values"
+        else:
+            columns[name] = codes.astype(np.int8)
+            spellings[name] = tuple(levels)
+    return type(frame)(columns, index=frame.index), spellings, ignored
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

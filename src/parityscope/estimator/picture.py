@@ -1,0 +1,75 @@
+"""The picture of an interaction: the truth table as bars, or as a map where two columns interact."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from parityscope.estimator.files import Fitted
+from parityscope.figures import HEAT, colour, new_figure
+
+_NAMED_BARS = 32
+
+
+def interaction_figure(fitted: Fitted) -> Figure:
+    """Return the share of the second class for every combination of the found columns' values."""
+    table = fitted.truth_table()
+    second = fitted.to_json()["classes"][1]
+    label = f"share of {fitted.target} = {second}"
+    if not table:
+        figure, axes = new_figure(6, 2.5)
+        axes.text(0.5, 0.5, "nothing found", ha="center", va="center", fontsize=14)
+        axes.set_axis_off()
+        return figure
+    if fitted.model.k_ == 2 and len(table[0]["values"]) == 2:
+        figure, axes = new_figure(6, 4.6)
+        _map(figure, axes, fitted, label)
+    else:
+        figure, axes = new_figure(max(6.0, min(14.0, 1.5 + 0.35 * len(table))), 4.4)
+        _bars(axes, fitted, label)
+    axes.set_title(f"{' × '.join(fitted.columns)}: held-out accuracy {fitted.model.held_out_accuracy_:.3f}", wrap=True)
+    return figure
+
+
+def _map(figure: Figure, axes: Axes, fitted: Fitted, label: str) -> None:
+    first, second = fitted.columns
+    table = fitted.truth_table()
+    rows, columns = (list(dict.fromkeys(cell["values"][name] for cell in table)) for name in (first, second))
+    grid = [[math.nan] * len(columns) for _ in rows]
+    for cell in table:
+        y, x = rows.index(cell["values"][first]), columns.index(cell["values"][second])
+        share = cell["share"]
+        if share is None:
+            axes.text(x, y, "no rows", ha="center", va="center", fontsize=9)
+            continue
+        grid[y][x] = share
+        ink = "black" if share > 0.6 else "white"
+        axes.text(x, y, f"{share:.0%}\n{cell['rows']} rows", ha="center", va="center", color=ink)
+    image = axes.imshow(grid, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
+    axes.set(
+        xlabel=second,
+        ylabel=first,
+        xticks=range(len(columns)),
+        xticklabels=columns,
+        yticks=range(len(rows)),
+        yticklabels=rows,
+    )
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    figure.colorbar(image, ax=axes, label=label)
+
+
+def _bars(axes: Axes, fitted: Fitted, label: str) -> None:
+    table = fitted.truth_table()
+    shares = [0.0 if cell["share"] is None else cell["share"] for cell in table]
+    axes.bar(range(len(table)), shares, color=[colour(0) if share > 0.5 else colour(1) for share in shares])
+    axes.axhline(0.5, color="#888888", linewidth=0.8)
+    axes.set(ylabel=label, ylim=(0, 1), xlim=(-0.6, len(table) - 0.4))
+    if len(table) <= _NAMED_BARS:
+        names = ["\n".join(cell["values"].values()) for cell in table]
+        axes.set_xticks(range(len(table)), names, fontsize=8)
+        axes.set_xlabel(" / ".join(table[0]["values"]) + "  (top to bottom)")
+    else:
+        axes.set(xticks=[], xlabel=f"all {len(table)} combinations of {', '.join(table[0]['values'])}")

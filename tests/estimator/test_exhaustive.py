@@ -1,0 +1,59 @@
+"""Every support scored, against numpy's correlation support by support."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from parityscope.estimator.exhaustive import all_sizes, of_size, walsh
+
+
+def drawn(bits, rows, seed, bias=0.5):
+    random = np.random.RandomState(seed)
+    signs = np.where(random.rand(bits, rows) < bias, -1, 1).astype(np.int8)
+    return signs, np.where(random.rand(rows) < 0.4, -1, 1).astype(np.int8)
+
+
+def by_hand(signs, labels, k, owner):
+    scored = {}
+    for some in itertools.combinations(range(len(signs)), k):
+        if len({owner[i] for i in some}) == k:
+            chi = np.prod(signs[list(some)], axis=0)
+            scored[some] = 0.0 if abs(chi.sum()) == len(chi) else np.corrcoef(chi, labels)[0, 1]
+    return scored
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("owners", ["own", "shared"])
+def test_every_size_finds_the_strongest(k, owners):
+    signs, labels = drawn(9, 60, seed=k, bias=0.35)
+    owner = np.arange(9) if owners == "own" else np.array([0, 0, 1, 2, 2, 2, 3, 4, 5])
+    expected = by_hand(signs, labels, k, owner)
+    best = max(expected, key=lambda some: abs(expected[some]))
+    found = of_size(signs, labels, k, owner)
+    assert found[0].bits == best
+    assert [one.strength for one in found] == pytest.approx([expected[one.bits] for one in found], abs=1e-6)
+    assert [abs(one.strength) for one in found] == pytest.approx(
+        sorted(map(abs, expected.values()))[::-1][:4], abs=1e-6
+    )
+
+
+def test_blocks_of_rows_and_of_prefixes_change_nothing(monkeypatch):
+    signs, labels = drawn(12, 101, seed=7)
+    whole = of_size(signs, labels, 4, np.arange(12))
+    monkeypatch.setattr("parityscope.estimator.exhaustive._BLOCK_NUMBERS", 64)
+    monkeypatch.setattr("parityscope.estimator.exhaustive._GROUP_NUMBERS", 1)
+    assert of_size(signs, labels, 4, np.arange(12)) == whole
+
+
+def test_the_spectrum_agrees_with_the_products():
+    signs, labels = drawn(8, 90, seed=3, bias=0.3)
+    spectrum = all_sizes(signs, labels, 8)
+    for k in range(1, 9):
+        assert spectrum[k][0].bits == of_size(signs, labels, k, np.arange(8))[0].bits
+        assert spectrum[k][0].strength == pytest.approx(of_size(signs, labels, k, np.arange(8))[0].strength)
+
+
+def test_walsh_is_its_own_inverse_up_to_scale():
+    values = np.random.RandomState(0).randn(64)
+    assert walsh(walsh(values)) == pytest.approx(64 * values)
