@@ -23,13 +23,19 @@ ORDER = (
     "experiments",
     "claims",
     "store",
+    "sweep",
     "report",
     "reproduce",
     "run_folder",
     "terminal",
     "cli",
 )
-OPTIONAL = {"matplotlib": {"figures", "experiments"}, "jinja2": {"report"}}
+OPTIONAL = {
+    "matplotlib": {"figures", "experiments"},
+    "jinja2": {"report"},
+    "distributed": {"sweep"},
+    "dask_jobqueue": {"sweep"},
+}
 
 
 def part_of(path: Path) -> str:

@@ -122,11 +122,13 @@ class Store:
             query = "SELECT 1 FROM rows WHERE key = ? AND traceback = ''"
             return connection.execute(query, (config_key(*address),)).fetchone() is not None
 
-    def keys(self, experiment: str, *, failed: bool = False) -> set[str]:
-        """Return the addresses of what is done, or of what failed."""
+    def keys(self, experiment: str, *, among: Sequence[str] | None = None, failed: bool = False) -> set[str]:
+        """Return the addresses of what is done, or of what failed; all of them, or those among some."""
         query = f"SELECT key FROM rows WHERE experiment = ? AND traceback {'!=' if failed else '='} ''"
+        if among is not None:
+            query += f" AND key IN ({', '.join('?' * len(among))})"
         with self._database.reading() as connection:
-            return {key for (key,) in connection.execute(query, (experiment,))}
+            return {key for (key,) in connection.execute(query, (experiment, *(among or ())))}
 
     def rows(
         self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
