@@ -35,6 +35,8 @@ OPTIONAL = {
     "jinja2": {"report"},
     "distributed": {"sweep"},
     "dask_jobqueue": {"sweep"},
+    "pyarrow": {"store"},
+    "tensorboard": {"store"},
 }
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from parityscope.claims import all_claims, check
 from parityscope.claims.contract import Claim, Context
+from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Experiment, Row, Scale, Stage
 from parityscope.figures import png, svg, themed
 from parityscope.report import Section, render_report
 from parityscope.store import Store
+from parityscope.sweep import InProcess, Launcher, Progress, Work, run_sweep
 from parityscope.training.checkpoint import write_atomically
 
 CLAIMS_ID = "claims"
@@ -30,9 +31,13 @@ def reproduce(
     out: Path,
     *,
     claims: Sequence[Claim] = (),
+    launcher: Launcher | None = None,
     on_stage: Callable[[Stage], None] = lambda stage: None,
 ) -> Path:
     """Run, draw and report the named experiments, check the claims; return the path of the report.
+
+    Configs run in this process, or where `launcher` takes them; timings are always taken here, with nothing beside
+    them.
 
     Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`. Rows that are
     there are not computed again, so an interrupted reproduction goes on where it stopped. The report's table shows
@@ -42,7 +47,7 @@ def reproduce(
     store = Store(out / "store")
     for index, experiment in enumerate(experiments):
         later = sum(_cost(other, scale, store) for other in experiments[index + 1 :]) + _claims_cost(claims, scale)
-        _run(experiment, scale, store, later, on_stage)
+        _run(experiment, scale, store, launcher, later, on_stage)
     _check(claims, scale, store, on_stage)
     sections = [_section(experiment, scale, store, out) for experiment in experiments]
     report = out / "report.html"
@@ -97,19 +102,29 @@ def _cost(experiment: Experiment, scale: Scale, store: Store) -> float:
 
 
 def _run(
-    experiment: Experiment, scale: Scale, store: Store, seconds_later: float, on_stage: Callable[[Stage], None]
+    experiment: Experiment,
+    scale: Scale,
+    store: Store,
+    launcher: Launcher | None,
+    seconds_later: float,
+    on_stage: Callable[[Stage], None],
 ) -> None:
-    total = len(experiment.CONFIGS[scale])
-    todo = pending(experiment, scale, store)
-    for index, config in enumerate(todo):
-        share_left = (len(todo) - index) / total
+    def show(progress: Progress) -> None:
+        share_left = 1 - progress.done / progress.total
         seconds_left = experiment.COST[scale] * share_left + seconds_later
-        on_stage(Stage(experiment.ID, total - len(todo) + index, total, seconds_left))
-        started = time.perf_counter()
-        result = experiment.run(config)
-        seconds = time.perf_counter() - started
-        store.add(experiment.ID, config, result.numbers, result.arrays, seconds=seconds)
-    on_stage(Stage(experiment.ID, total, total, seconds_later))
+        on_stage(Stage(experiment.ID, progress.done, progress.total, seconds_left))
+
+    here = launcher is None or getattr(experiment, "TIMED", False)
+    place = InProcess(threads="all") if launcher is None or here else launcher
+    work = Work(experiment, tuple(experiment.CONFIGS[scale]))
+    summary = run_sweep(work, store, place, retry_failed=True, on_progress=show)
+    if summary.failed:
+        failed = store.rows(experiment.ID, failed=True)
+        raise InvalidInput(
+            f"{summary.failed} configs of {experiment.ID} failed, the last one with "
+            f"{failed[-1].traceback.strip().splitlines()[-1]} (parityscope rows {store.path} --failed shows more); "
+            "the same command runs them again"
+        )
 
 
 def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from parityscope.errors import InvalidInput
 from parityscope.store import Outcome
@@ -18,12 +18,17 @@ from parityscope.sweep.task import Task, run_task, run_task_on_all_threads
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+@runtime_checkable
 class Launcher(Protocol):
     """A place to run packs."""
 
-    run: Callable[[Task], list[Outcome]]
     worker_died: tuple[type[BaseException], ...]  # what a future raises when its worker was lost
     breaks_as_a_whole: bool  # whether a lost worker takes the executor with it
+
+    @property
+    def run(self) -> Callable[[Task], list[Outcome]]:
+        """What a worker does with a pack."""
+        ...
 
     def start(self) -> Executor:
         """Return a fresh executor; called again after an executor broke."""

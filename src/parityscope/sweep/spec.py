@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
@@ -20,6 +20,7 @@ from parityscope.store import config_key
 DEFAULT_PACK = 256
 
 
+@runtime_checkable
 class Runnable(Protocol):
     """The part of an experiment that a sweep needs."""
 
