@@ -11,6 +11,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import cast
 
+from pydantic import ValidationError
+
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Packable, Result
@@ -37,7 +39,11 @@ def task_of(work: Work, pack: Pack) -> Task:
 def check_configs_travel(work: Work) -> None:
     """Refuse a config that would not be the same after the journey through JSON (NaN and infinities are not)."""
     for config in work.configs:
-        if type(config).model_validate_json(config.model_dump_json()) != config:
+        try:
+            same = type(config).model_validate_json(config.model_dump_json()) == config
+        except ValidationError:
+            same = False
+        if not same:
             raise InvalidInput(f"config {config} changes when written as JSON: use finite numbers, text, lists, dicts")
 
 
