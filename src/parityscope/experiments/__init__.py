@@ -14,6 +14,9 @@ _FILES = {
     "H1-success": "h1_success",
     "H1-risk-curves": "h1_risk_curves",
     "engine-cost": "engine_cost",
+    "phase-temperature-rate": "phase_temperature_rate",
+    "phase-n-k": "phase_n_k",
+    "phase-heads-noise": "phase_heads_noise",
 }
 EXPERIMENT_IDS = tuple(_FILES)
 

@@ -67,7 +67,7 @@ def packs_of(work: Work) -> list[Pack]:
     if work.pack is not None and work.pack < 1:
         raise InvalidInput(f"a pack holds at least 1 config, got {work.pack}")
     packs = isinstance(work.experiment, Packable)
-    limit = work.pack or (DEFAULT_PACK if packs else 1)
+    limit = work.pack or getattr(work.experiment, "PACK", None) or (DEFAULT_PACK if packs else 1)
     shapes: dict[Hashable, list[tuple[str, Config]]] = {}
     unique = {config_key(work.experiment.ID, config): config for config in work.configs}
     for key, config in unique.items():
@@ -93,7 +93,6 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
     configs = getattr(module, "CONFIGS", None)
     if not isinstance(configs, Sequence) or not configs or not all(isinstance(one, Config) for one in configs):
         raise InvalidInput(f"{path} needs CONFIGS, a list of at least one config (a subclass of Config)")
-    pack = pack or getattr(module, "PACK", None)
     name = getattr(module, "EXPERIMENT", None)
     if name is not None:
         return Work(load_experiment(str(name)), tuple(configs), None, pack)
