@@ -21,7 +21,7 @@ TEXT = (
     "learn; between the dashed lines Wilson's 95 % interval contains one half. H1's own two recipes over n and k are "
     "in the success table: their cost doubles with every second bit."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 22, "paper": 1500}
+COST: dict[Scale, float] = {"smoke": 1, "laptop": 20, "paper": 1500}
 _X = ("bits n", lambda row: row.config["n"])
 _Y = ("hidden bits k", lambda row: row.config["k"])
 
@@ -45,7 +45,7 @@ CONFIGS: dict[Scale, list[Cell]] = {
         *_cells("repaired", *_SIZES, 16, None),
         *_cells("bounded", *_SIZES, 16, None),
         *_cells("bounded", *_SIZES, 16, 300),
-        *_cells("bounded", *_SIZES, 16, 1000),
+        *_cells("bounded", *_SIZES, 8, 1000),
     ],
     "paper": [
         *_cells("repaired", *_MORE, 64, None),
