@@ -166,3 +166,14 @@ def test_slurm_jobs_run_the_sweep(tmp_path):
     finally:
         for job in (tmp_path / "started").read_text().split():
             subprocess.run(["kill", "-9", "--", f"-{job}"], capture_output=True, check=False)
+
+
+def test_reproduce_on_workers_gives_the_rows_of_reproduce(tmp_path):
+    arguments = ("reproduce", "phase-heads-noise", "engine-cost", "--scale", "smoke", "--out")
+    for place, options in (("here", ()), ("there", ("--workers", 2))):
+        done = parityscope(*arguments, tmp_path / place, *options)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / place / "report.html").exists()
+    here, there = (contents(tmp_path / place / "store", "phase-heads-noise") for place in ("here", "there"))
+    assert len(here) > 0
+    assert here == there

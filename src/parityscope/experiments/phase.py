@@ -95,7 +95,8 @@ def draw_phases(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis], c
     images = []
     for axes, (name, cells) in zip(places, panels.items(), strict=False):
         images.append(_draw_panel(axes, cells, (x[1], x_values), (y[1], y_values)))
-        axes.set_title(name, fontsize=10)
+        seeds = "–".join(str(count) for count in sorted({row.config["seeds"] for row in cells}))
+        axes.set_title(f"{name} ({seeds} seeds)", fontsize=10)
     for axes in places[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
