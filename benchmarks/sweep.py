@@ -51,21 +51,21 @@ def packed() -> Iterator[Measurement]:
     work = _work(PACKED)
     with tempfile.TemporaryDirectory() as folder, single_threaded():
         train(Training(n=12, k=2))  # torch loads half of itself at the first training
-        together, alone, sample = 0.0, 0.0, work.configs[::50]
+        together, alone, count = 0.0, 0.0, 0
         store = Store(Path(folder))
-        # Interleaved: a tenth of the packs, then a tenth of the sample, and so on.
-        for part in range(10):
+        # Interleaved: the trainings of one size in packs, some of the same by one, then the next size.
+        for first in range(0, len(work.configs), 200):
+            size = work.configs[first : first + 200]
             began = time.process_time()
-            run_sweep(
-                Work(work.experiment, work.configs[200 * part : 200 * part + 200], work.source), store, InProcess()
-            )
+            run_sweep(Work(work.experiment, size, work.source), store, InProcess())
             together += time.process_time() - began
             began = time.process_time()
-            alone_rows = [train(config) for config in sample[part::10]]
+            results = [train(config) for config in size[::40]]
             alone += time.process_time() - began
-            _agree(store, sample[part::10], alone_rows)
-        ours, theirs = together / len(work.configs), alone / len(sample)
-    setting = {"configs": len(work.configs), "timed_alone": len(sample), "per_second": round(1 / ours), "time": "CPU"}
+            count += len(results)
+            _agree(store, size[::40], results)
+    ours, theirs = together / len(work.configs), alone / count
+    setting = {"configs": len(work.configs), "timed_alone": count, "per_second": round(1 / ours), "time": "CPU"}
     yield Measurement("packed, per training", theirs / ours, ours, theirs, "one at a time, no store", setting)
 
 

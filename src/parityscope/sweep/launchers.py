@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from parityscope.errors import InvalidInput
 from parityscope.store import Outcome
@@ -49,7 +49,7 @@ class InProcess:
     worker_died: tuple[type[BaseException], ...] = ()
     breaks_as_a_whole = False
 
-    def __init__(self, threads: str = "one") -> None:
+    def __init__(self, threads: Literal["one", "all"] = "one") -> None:
         self.run = run_task if threads == "one" else run_task_on_all_threads
 
     def start(self) -> Executor:
