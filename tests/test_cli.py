@@ -135,3 +135,20 @@ def test_numbers_survive_a_missing_plotting_library(tmp_path, monkeypatch, capsy
     assert stopped.value.code == 2
     assert "pip install 'parityscope[plots]'" in capsys.readouterr().err
     assert json.loads((tmp_path / "run.json").read_text())["runs"][0]["recovered"]
+
+
+def test_claims_as_a_table_and_as_json():
+    shown = parityscope("claims", "H1-remark-12", "--scale", "smoke")
+    assert shown.returncode == 0
+    assert "holds in part" in shown.stdout
+    done = parityscope("claims", "H1-remark-12", "H1-lemma-19", "--scale", "smoke", "--json")
+    first, second = json.loads(done.stdout)
+    assert (first["id"], second["verdict"]) == ("H1-remark-12", "fails")
+    assert {"id", "paper", "statement", "verdict", "evidence", "how"} <= set(first)
+
+
+def test_an_unknown_claim_is_one_sentence():
+    done = parityscope("claims", "H1-lemma-99")
+    assert done.returncode == 2
+    assert "unknown claim 'H1-lemma-99': choose from H1-" in done.stderr
+    assert "Traceback" not in done.stderr

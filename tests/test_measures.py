@@ -1,8 +1,10 @@
+import math
+
 import pytest
 import torch
 
 from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, draw_problems, population_accuracy
-from parityscope.measures import found_support, measured_accuracy, wilson_share
+from parityscope.measures import attention_entropy, found_support, measured_accuracy, wilson_share
 from parityscope.models.positions import orthogonal
 
 
@@ -72,3 +74,20 @@ def test_wilson_interval_against_published_values(successes, low, high):
 def test_impossible_shares_are_refused():
     with pytest.raises(InvalidInput, match="got 3 of 2"):
         wilson_share(3, 2)
+
+
+def test_attention_entropy_by_hand():
+    # Row 2 is even (1), row 3 is a half and two quarters (1.5 bits of log2 3), row 4 is sharp (0).
+    rows = [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 2, 1 / 4, 1 / 4, 0], [0, 0, 1, 0]]
+    weights = torch.tensor(rows, dtype=torch.float64)
+    assert attention_entropy(weights).item() == 0
+    assert attention_entropy(weights[:3, :3]).item() == pytest.approx(1.5 / math.log2(3))
+    assert attention_entropy(weights[:2, :2]).item() == pytest.approx(1)
+    stacked = attention_entropy(torch.stack([weights[:3, :3], torch.eye(3, dtype=torch.float64)]).expand(5, 2, 3, 3))
+    assert stacked.shape == (5, 2)
+    assert stacked[4].tolist() == pytest.approx([1.5 / math.log2(3), 0])
+
+
+def test_attention_entropy_needs_two_tokens():
+    with pytest.raises(InvalidInput, match="at least 2 tokens, got 1"):
+        attention_entropy(torch.ones(1, 1))

@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from parityscope import InvalidInput
+from parityscope.claims import named_claims
 from parityscope.experiments import EXPERIMENT_IDS, load_experiment
 from parityscope.experiments.contract import SCALES, Experiment
-from parityscope.reproduce import reproduce, stored_rows
+from parityscope.experiments.entropy_studies import FIGURE_IDS
+from parityscope.reproduce import claims_context, reproduce, stored_rows
 from parityscope.store import Store
 
 
@@ -34,7 +36,9 @@ def test_every_experiment_keeps_the_contract(name):
     assert isinstance(experiment, Experiment)
     assert name == experiment.ID
     assert set(experiment.CONFIGS) == set(experiment.COST) == set(SCALES)
-    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) > 0 for scale in SCALES)
+    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) for scale in SCALES)
+    # Those without configs draw what `parityscope entropy` stores; their own tests store something.
+    assert all(len(experiment.CONFIGS[scale]) > 0 for scale in SCALES) == (name not in FIGURE_IDS)
     assert len(experiment.TEXT) > 100
 
 
@@ -100,3 +104,25 @@ def test_progress_counts_configs_and_time_left(tmp_path):
     reproduce(["H1-figure-1"], "smoke", tmp_path, on_stage=stages.append)
     assert [(s.done, s.total) for s in stages] == [(0, 1), (1, 1)]
     assert stages[0].seconds_left > stages[-1].seconds_left
+
+
+def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
+    claims = named_claims(["H1-remark-12", "H1-lemma-19"])
+    report = reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims)
+    page = report.read_text()
+    assert all(claim.id in page and claim.statement.split("‖")[0] in page for claim in claims)
+    assert "holds in part" in page
+    assert "parityscope claims H1-lemma-19" in page
+
+    def never(*_, **__):
+        raise AssertionError("checked again")
+
+    monkeypatch.setattr("parityscope.reproduce.check", never)
+    assert reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims).read_text() == page
+
+
+def test_checks_see_the_stored_rows(tmp_path):
+    assert claims_context("smoke", tmp_path).rows("H1-figure-1") == ()
+    reproduce(["H1-figure-1"], "smoke", tmp_path)
+    (row,) = claims_context("smoke", tmp_path).rows("H1-figure-1")
+    assert row.experiment == "H1-figure-1"

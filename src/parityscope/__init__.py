@@ -3,6 +3,7 @@
 from parityscope import theory
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned, learn
+from parityscope.measures import attention_entropy
 from parityscope.models import (
     FFNN1,
     Cosine,
@@ -30,6 +31,7 @@ __all__ = [
     "Risk",
     "Triangle",
     "ZigZag",
+    "attention_entropy",
     "draw_problems",
     "estimated_risk",
     "learn",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,10 +23,12 @@ from parityscope.run_folder import RunFolder
 from parityscope.terminal import (
     claims_progress,
     claims_table,
+    entropy_progress,
     experiments_table,
     measurement_line,
     reproduction_progress,
     show_run,
+    show_study,
     sweep_progress,
     sweep_sentence,
     training_progress,
@@ -89,6 +92,9 @@ def learn(
     samples: Annotated[
         int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
     ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
+    ] = None,
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
         list[str] | None,
@@ -100,11 +106,11 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
-    overrides = _assignments("--set", set_ or [])
+    overrides: dict[str, Any] = dict(_assignments("--set", set_ or []))
     if steps is not None:
         overrides["steps"] = str(steps)
     seeds = range(seed, seed + runs)
-    chosen = named_recipe(recipe).overridden(**overrides)
+    named_recipe(recipe).overridden(**overrides)  # bad settings are refused before anything is written
     if support is None:
         problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
     else:
@@ -119,13 +125,15 @@ def learn(
     with _interruptible(advice), training_progress(_errors) as on_progress:
         run = run_learn(
             problem,
-            chosen,
+            recipe,
             seeds,
             samples=samples,
+            batch=batch,
             engine=engine,
             on_progress=on_progress,
             checkpoint=folder.checkpoint if folder else None,
             resume=resume,
+            **overrides,
         )
     if folder is not None:
         folder.write(run)
@@ -275,6 +283,73 @@ def claims(
         typer.echo(json.dumps([one.to_json() for one in checked]))
         return
     Console().print(claims_table(checked), highlight=False)
+
+
+@app.command()
+def entropy(
+    model: Annotated[str, typer.Option(help="A model folder, a .gguf file, or a name on the Hugging Face hub.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Problems with solutions: .parquet, .jsonl or .csv; otherwise ten written for this project."),
+    ] = None,
+    second_model: Annotated[
+        str | None, typer.Option(help="A model fine-tuned from the first, to compare on the same solutions.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="The column with the questions.")] = "question",
+    solution: Annotated[str, typer.Option(help="The column with the solutions.")] = "answer",
+    answer: Annotated[
+        str | None, typer.Option(help="The column with the final answers; otherwise what follows #### in a solution.")
+    ] = None,
+    separator: Annotated[
+        str, typer.Option(help="What stands between a question and what follows it.", show_default="a space")
+    ] = " ",
+    limit: Annotated[int | None, typer.Option(min=1, help="Read so many problems at most.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Problems read at once; numbers stay the same.")] = 1,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffled words.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for rows and figures; a folder of `reproduce` will do.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Compare how sparsely a language model attends with and without chain of thought (W, Section 4.3).
+
+    For every head: the paper's minimum over positions, the mean, the solution or answer alone, the same number of
+    positions of each, all with the attention sink kept and removed, and the solution's words shuffled as a control.
+    With --out every problem is stored as it is read: the same command goes on after an interruption.
+    """
+    from parityscope.entropy_study import draw_study, run_study, study_json
+    from parityscope.language_models.loading import load_language_model
+    from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
+    from parityscope.store import Store
+
+    path = data or OWN_PROBLEMS
+    problems = list(
+        read_word_problems(path, question=question, solution=solution, answer=answer, separator=separator, limit=limit)
+    )
+    store = None if out is None else Store(out / "store")
+    advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
+    with _interruptible(advice), entropy_progress(_errors) as on_progress:
+        study = run_study(
+            [model, *([second_model] if second_model else [])],
+            problems,
+            partial(load_language_model, dtype=dtype, device=device),
+            data=path.name if separator == " " else f"{path.name} joined by {separator!r}",
+            seed=seed,
+            batch=batch,
+            store=store,
+            on_progress=on_progress,
+        )
+    drawn = [] if out is None else draw_study(out)
+    if as_json:
+        typer.echo(json.dumps(study_json(study)))
+        return
+    console = Console()
+    show_study(console, study)
+    if drawn:
+        console.print(f"figures: {', '.join(map(str, drawn))}", highlight=False, soft_wrap=True)
+        console.print(f"in the report: parityscope reproduce --out {out}", highlight=False, soft_wrap=True)
 
 
 @app.command()

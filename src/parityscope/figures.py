@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned
+from parityscope.measures import Share
+from parityscope.training.checkpoint import write_atomically
 
 try:
     import matplotlib
@@ -89,6 +92,12 @@ def svg(figure: Figure) -> bytes:
         return _saved(figure, format="svg", metadata={"Date": None})
 
 
+def write_figure(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PNG and as SVG."""
+    write_atomically(folder / f"{name}.png", png(figure))
+    write_atomically(folder / f"{name}.svg", svg(figure))
+
+
 def _saved(figure: Figure, **options: Any) -> bytes:
     buffer = BytesIO()
     figure.savefig(buffer, facecolor=figure.get_facecolor(), **options)
@@ -105,6 +114,16 @@ def draw_attention(axes: Axes, attention: Any, support: tuple[int, ...], *, colo
     axes.spines[["left", "bottom"]].set_visible(False)
     if colour_bar:
         axes.figure.colorbar(image, ax=axes, label="attention", shrink=0.9, pad=0.02)
+
+
+def draw_shares(axes: Axes, places: Sequence[float], shares: Sequence[Share], **style: Any) -> None:
+    """Draw shares of successes as points on a line, each with its confidence interval."""
+    values = [share.value for share in shares]
+    below = [max(0.0, share.value - share.low) for share in shares]
+    above = [max(0.0, share.high - share.value) for share in shares]
+    axes.errorbar(places, values, yerr=(below, above), **{"marker": "o", "capsize": 3, "linewidth": 1.6, **style})
+    axes.set_ylim(-0.04, 1.04)
+    axes.grid(axis="y", linewidth=0.6)
 
 
 def attention_figure(run: Learned, row: int = 0) -> Figure:

@@ -16,13 +16,15 @@ from parityscope.errors import InvalidInput
 from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, seeded_generator
-from parityscope.risk import population_risk
+from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
+from parityscope.risk.worst_case import worst_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
-from parityscope.training.objectives import population_objective, sample_objective
+from parityscope.training.gauss_newton import GaussNewton
+from parityscope.training.objectives import online_objective, population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, check_trainable_together, named_recipe
 
 LEARNED_ACCURACY = 0.99
@@ -54,6 +56,7 @@ class Learned:
     risk: Float[Tensor, " runs"]
     accuracy: Float[Tensor, " runs"]
     accuracy_kind: AccuracyKind
+    worst_loss: Float[Tensor, " runs"] | None
     attention: Float[Tensor, "runs heads n"]
     found: Int64[Tensor, "runs k"]
     steps: Int64[Tensor, " runs"]
@@ -61,6 +64,7 @@ class Learned:
     history_steps: Int64[Tensor, " points"]
     history_risk: Float[Tensor, "points runs"]
     samples: int | None
+    batch: int | None
     seconds: float
 
     @property
@@ -88,6 +92,7 @@ class Learned:
             "engine": self.engine,
             "parameters": self.model.trained_parameters(),
             "samples": self.samples,
+            "batch": self.batch,
             "noise": self.problems[0].noise,
             "accuracy_is": self.accuracy_kind,
             "learned": self.success._asdict(),
@@ -102,6 +107,7 @@ class Learned:
             "support": list(self.problems[row].support),
             "risk": float(self.risk[row]),
             "accuracy": float(self.accuracy[row]),
+            "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
             "found": self.found[row].tolist(),
             "recovered": bool(self.recovered[row]),
             "steps": int(self.steps[row]),
@@ -115,6 +121,7 @@ def learn(
     seeds: Iterable[int] = (0,),
     *,
     samples: int | None = None,
+    batch: int | None = None,
     engine: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
@@ -127,10 +134,10 @@ def learn(
 
     `problem` is one problem for all seeds, or one per seed (`draw_problems`); so is `recipe`, where those of different
     seeds may differ in temperature, learning rate and start radius. Keyword arguments override fields of the recipe,
-    for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead
-    of the population (labels flip with the problem's noise); risk and accuracy stay those of the population. With
-    `checkpoint` the state is stored every few seconds, and `resume` goes on from there to the same result as an
-    uninterrupted run.
+    for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead of the
+    population (labels flip with the problem's noise), with `batch` on that many fresh ones at every step; risk and
+    accuracy stay those of the population. With `checkpoint` the state is stored every few seconds, and `resume` goes
+    on from there to the same result as an uninterrupted run.
 
     >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
     >>> run.found.tolist(), bool(run.learned.all())
@@ -140,11 +147,13 @@ def learn(
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
     n, k = problems[0].n, problems[0].k
-    recipes = _recipes(recipe, seeds, samples, overrides, n, k)
+    _check_examples(samples, batch, checkpoint)
+    recipes = _recipes(recipe, seeds, bool(samples or batch), overrides, n, k)
     chosen = recipes[0]
     model = build_model(recipes, n, k, seeds)
-    objective = _objective(model, problems, seeds, chosen, samples, engine)
-    keeper = _Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, make_optimiser(model, *recipes))
+    objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
+    optimiser = _optimiser(model, problems, recipes, from_examples=bool(samples or batch))
+    keeper = _Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -165,11 +174,30 @@ def learn(
             keeper.optimiser,
             after_step=after_step,
             record_every=record_every,
-            # From examples: six standard deviations of a correlation that is pure chance.
-            patience_below=torch.inf if samples is None else 1 - 6 / samples**0.5,
+            patience_below=_patience_below(samples, batch),
         )
     keeper.save(state)
-    return _measured(model, problems, chosen, seeds, state, engine, samples, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return _measured(model, problems, chosen, seeds, state, engine, samples=samples, batch=batch, seconds=seconds)
+
+
+def _check_examples(samples: int | None, batch: int | None, checkpoint: Path | None) -> None:
+    if batch is None:
+        return
+    if batch < 1:
+        raise InvalidInput(f"batch must be at least 1, got {batch}")
+    if samples is not None:
+        raise InvalidInput(f"give samples (a fixed set) or batch (fresh ones every step), not both: {samples}, {batch}")
+    if checkpoint is not None:
+        raise InvalidInput("training on fresh examples is not stored: drop the checkpoint, or use samples")
+
+
+def _patience_below(samples: int | None, batch: int | None) -> float:
+    """Return the risk below which a run counts as having left its start, so that patience applies."""
+    if batch is not None:
+        return -torch.inf  # fresh examples are never used up, and a noisy risk is no reason to stop
+    # From examples: six standard deviations of a correlation that is pure chance.
+    return torch.inf if samples is None else 1 - 6 / samples**0.5
 
 
 @dataclass
@@ -204,12 +232,25 @@ def _objective(
     seeds: Sequence[int],
     recipe: Recipe,
     samples: int | None,
+    batch: int | None,
     engine: str,
 ) -> Objective:
+    if batch is not None:
+        return online_objective(model, problems, seeds, batch, recipe.loss, wide_phase=recipe.wide_phase)
     if samples is None:
         return population_objective(model, problems, recipe.loss, engine)
     x, y = _draw_examples(problems, seeds, samples)
     return sample_objective(model, x, y, recipe.loss, wide_phase=recipe.wide_phase)
+
+
+def _optimiser(
+    model: ParityTransformer, problems: Sequence[Parity], recipes: Sequence[Recipe], *, from_examples: bool
+) -> torch.optim.Optimizer:
+    if recipes[0].optimiser != "gauss-newton":
+        return make_optimiser(model, *recipes)
+    if from_examples:
+        raise InvalidInput("gauss-newton steps need the population: choose another optimiser for examples")
+    return GaussNewton(model, law_of([replace(problem, noise=0.0) for problem in problems]))
 
 
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
@@ -227,7 +268,7 @@ def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> t
 def _recipes(
     recipe: str | Recipe | Sequence[Recipe],
     seeds: Sequence[int],
-    samples: int | None,
+    from_examples: bool,
     overrides: dict[str, Any],
     n: int,
     k: int,
@@ -238,8 +279,7 @@ def _recipes(
         raise InvalidInput(f"give one recipe for all seeds or one per seed: got {len(given)} for {len(seeds)} seeds")
     distinct = {id(one): one for one in given}
     resolved = {
-        key: one.overridden(**{**(one.on_samples if samples else {}), **overrides}).resolved(n, k)
-        for key, one in distinct.items()
+        key: one.adapted(k, from_examples=from_examples, **overrides).resolved(n, k) for key, one in distinct.items()
     }
     chosen = tuple(resolved[id(one)] for one in given)
     check_trainable_together(chosen)
@@ -287,7 +327,9 @@ def _measured(
     seeds: tuple[int, ...],
     state: TrainingState,
     engine: str,
+    *,
     samples: int | None,
+    batch: int | None,
     seconds: float,
 ) -> Learned:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
@@ -304,6 +346,7 @@ def _measured(
             risk=risk.value,
             accuracy=accuracy.value,
             accuracy_kind=accuracy.kind,
+            worst_loss=worst_loss(model.additive_score(), law_of(clean)),
             attention=model.attention(),
             found=found_support(model.score_weights(), problems[0].k),
             steps=state.finished_at,
@@ -311,5 +354,6 @@ def _measured(
             history_steps=torch.tensor(state.history_steps),
             history_risk=torch.stack(state.history_risk),
             samples=samples,
+            batch=batch,
             seconds=seconds,
         )

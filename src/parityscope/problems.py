@@ -13,14 +13,14 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 
-Stream = Literal["support", "positions", "start", "data"]
-_STREAMS: tuple[Stream, ...] = ("support", "positions", "start", "data")
+Stream = Literal["support", "positions", "start", "data", "check"]
+_STREAMS: tuple[Stream, ...] = ("support", "positions", "start", "data", "check")
 
 
 def seeded_generator(seed: int, stream: Stream) -> torch.Generator:
     """Return the generator of one seed's `stream`.
 
-    Every random choice of a run (support, position code, start, data) has a stream of its own, so that
+    Every random choice of a run (support, position code, start, data, checks) has a stream of its own, so that
     changing one of them leaves the others as they were, and a run is the same alone or in a batch.
 
     >>> a, b = (torch.rand(3, generator=seeded_generator(7, "start")) for _ in range(2))

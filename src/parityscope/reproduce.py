@@ -11,7 +11,7 @@ from parityscope.claims.contract import Claim, Context
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Experiment, Row, Scale, Stage
-from parityscope.figures import png, svg, themed
+from parityscope.figures import png, themed, write_figure
 from parityscope.report import Section, render_report
 from parityscope.store import Store
 from parityscope.sweep import InProcess, Launcher, Progress, Work, run_sweep
@@ -62,9 +62,22 @@ class _CheckedAt(Config):
     scale: Scale
 
 
+class _CheckedWith(_CheckedAt):
+    """The same for a claim about rows that another command stores: with every new row it is checked again."""
+
+    rows: int
+
+
+def _address(claim: Claim, scale: Scale, store: Store) -> _CheckedAt:
+    experiment = None if claim.experiment is None else load_experiment(claim.experiment)
+    if experiment is None or experiment.CONFIGS[scale]:
+        return _CheckedAt(claim=claim.id, scale=scale)
+    return _CheckedWith(claim=claim.id, scale=scale, rows=len(store.rows(experiment.ID)))
+
+
 def stored_claims(scale: Scale, store: Store) -> list[dict[str, Any]]:
     """Return what `claims --json` would print of the claims checked in this store, in the order of the report."""
-    found = [store.row(CLAIMS_ID, _CheckedAt(claim=claim.id, scale=scale)) for claim in all_claims()]
+    found = [store.row(CLAIMS_ID, _address(claim, scale, store)) for claim in all_claims()]
     return [row.numbers for row in found if row is not None]
 
 
@@ -87,7 +100,7 @@ def _check(claims: Sequence[Claim], scale: Scale, store: Store, on_stage: Callab
     """Check what has no stored verdict yet."""
     for index, claim in enumerate(claims):
         on_stage(Stage(CLAIMS_ID, index, len(claims), _claims_cost(claims[index:], scale)))
-        address = _CheckedAt(claim=claim.id, scale=scale)
+        address = _address(claim, scale, store)
         if (CLAIMS_ID, address) not in store:
             checked = check(claim, _context(scale, store))
             store.add(CLAIMS_ID, address, checked.to_json(), {}, seconds=checked.seconds)
@@ -128,7 +141,12 @@ def _run(
 
 
 def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]:
-    """Return the rows of an experiment in the order of its configs."""
+    """Return the rows of an experiment in the order of its configs.
+
+    An experiment without configs draws what another command stored under its name.
+    """
+    if not experiment.CONFIGS[scale]:
+        return store.rows(experiment.ID)
     found = [store.row(experiment.ID, config) for config in experiment.CONFIGS[scale]]
     return [row for row in found if row is not None]
 
@@ -137,9 +155,7 @@ def _section(experiment: Experiment, scale: Scale, store: Store, out: Path) -> S
     """Draw an experiment from disk alone and return its part of the report."""
     rows = stored_rows(experiment, scale, store)
     light, dark = (themed(experiment.plot, rows, theme=theme) for theme in ("light", "dark"))
-    folder = out / "figures"
-    write_atomically(folder / f"{experiment.ID}.png", png(light))
-    write_atomically(folder / f"{experiment.ID}.svg", svg(light))
+    write_figure(light, out / "figures", experiment.ID)
     return Section(
         experiment_id=experiment.ID,
         title=experiment.TITLE,

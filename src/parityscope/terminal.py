@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from jaxtyping import Bool, Float
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +18,10 @@ from torch import Tensor
 from parityscope import learning, sweep
 from parityscope.benchmarking import Measurement
 from parityscope.claims.contract import CheckedClaim, Claim
-from parityscope.experiments.contract import SCALES, Experiment, Stage
+from parityscope.experiments import entropy_studies
+from parityscope.experiments.contract import SCALES, Experiment, Row, Stage
+from parityscope.language_models.measures import COMPARISONS, MEASURES
+from parityscope.language_models.word_problems import VARIANTS
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
 _COLOURS = [
@@ -107,6 +110,7 @@ def show_run(console: Console, run: learning.Learned) -> None:
     console.print()
     settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
     source = "the population" if run.samples is None else f"{run.samples} examples per run"
+    source = source if run.batch is None else f"{run.batch} fresh examples per step"
     console.print(
         f"{run.success} learned from {source} · {settings} · {run.engine} · {run.seconds:.1f} s",
         highlight=False,
@@ -178,6 +182,47 @@ def claims_progress(console: Console, claims: Sequence[Claim]) -> Iterator[Calla
             before.append(claim)
 
         yield update
+
+
+@contextmanager
+def entropy_progress(console: Console) -> Iterator[Callable[[entropy_studies.Progress], None]]:
+    """Show a bar over the problems for every model, with the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("problems"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def update(progress: entropy_studies.Progress) -> None:
+            if progress.model not in tasks:
+                tasks[progress.model] = bars.add_task(progress.model, total=progress.total, completed=progress.done)
+            bars.update(tasks[progress.model], completed=progress.done)
+
+        yield update
+
+
+def show_study(console: Console, row: Row) -> None:
+    """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower."""
+    study = entropy_studies.MeasuredStudy.from_row(row)
+    for model in study.models:
+        console.print(
+            f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
+        )
+        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+        for title in ("measure", "sink", *VARIANTS, *(f"below {other}" for other in COMPARISONS)):
+            table.add_column(title.removesuffix(" CoT") if "shuffled" in title else title)
+        for place, measure in enumerate(MEASURES):
+            means = (f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS)))
+            shares = (entropy_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
+            table.add_row(*measure, *means, *shares)
+        console.print(table)
+        console.print()
+    if study.second_against_first is not None:
+        first, second = study.models[:2]
+        lower = entropy_studies.lower_share(study.second_against_first[0])
+        console.print(f"with CoT, {second.name} is below {first.name} in {lower} of heads (Eq. 1)", highlight=False)
+    if row.numbers["too_long"]:
+        console.print(f"left out because they are too long: {row.numbers['too_long']} problems", highlight=False)
+    note = "below: share of heads whose mean over problems is lower with CoT, and its 95 % interval over problems"
+    console.print(note, highlight=False, soft_wrap=True)
 
 
 _VERDICT_STYLE = {"holds": "green", "holds in part": "yellow", "fails": "red", "not testable here": "dim"}

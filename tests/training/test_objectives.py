@@ -7,10 +7,17 @@ from hypothesis import strategies as st
 
 from parityscope import InvalidInput, Parity, ParityTransformer, ZigZag, draw_problems, population_risk
 from parityscope.models import AdditiveScore, Cosine
+from parityscope.problems import seeded_generator
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
-from parityscope.training.objectives import log_correlation, population_objective, sample_objective, widened_score
+from parityscope.training.objectives import (
+    log_correlation,
+    online_objective,
+    population_objective,
+    sample_objective,
+    widened_score,
+)
 
 
 def inside_the_domain(n, k, generator):
@@ -114,3 +121,31 @@ def test_gradient_is_the_normalised_gradient_of_the_hinge_risk():
 def test_other_readouts_are_refused():
     with pytest.raises(InvalidInput, match="log-correlation has a closed form for the cosine readout only"):
         population_objective(ParityTransformer(6, 2), [Parity(6, (0, 1))], "log-correlation")
+
+
+def test_the_online_objective_is_the_sample_objective_on_the_data_stream():
+    problems, seeds = draw_problems(9, 3, range(4), noise=0.1), range(4)
+    directions = torch.randn(4, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = ParityTransformer(9, 3, temperature=0.5, readout=Cosine(), directions=directions)
+    objective = online_objective(model, problems, seeds, 50, "hinge", wide_phase=False)
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    watched = 1.0
+    for _ in range(3):
+        drawn = [problem.sample(50, g) for problem, g in zip(problems, generators, strict=True)]
+        x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+        expected = sample_objective(model, x, y, "hinge", wide_phase=False)().objective
+        evaluation = objective()
+        assert torch.allclose(evaluation.objective, expected, rtol=1e-12)
+        watched = watched + 50 / 1024 * (expected - watched)
+        assert torch.allclose(evaluation.risk, watched, rtol=1e-12)
+
+
+def test_the_watched_risk_of_fresh_examples_estimates_the_population_risk():
+    problem = Parity(8, (1, 4, 6))
+    directions = torch.randn(1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    model = ParityTransformer(8, 3, temperature=0.5, readout=Cosine(), directions=directions)
+    objective = online_objective(model, [problem], [0], 256, "hinge", wide_phase=False)
+    for _ in range(200):
+        risk = objective().risk
+    # About 2·1024 examples count, each with |1 − yŷ| ≤ 2.
+    assert risk.item() == pytest.approx(population_risk(model, [problem], loss="hinge").value.item(), abs=0.1)

@@ -11,7 +11,19 @@ from parityscope.errors import InvalidInput
 from parityscope.threads import single_threaded
 
 # Each file holds a tuple CLAIMS.
-_FILES = ("h1_expressing",)
+_FILES = (
+    "h1_expressing",
+    "h1_training",
+    "h1_fixed_attention",
+    "h1_hard_attention",
+    "h1_constants",
+    "h1_gradients",
+    "h1_gradient_bounds",
+    "h2_one_step",
+    "h2_substitutes",
+    "p_bounded",
+    "w_language_models",
+)
 
 
 def all_claims() -> list[Claim]:

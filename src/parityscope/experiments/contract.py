@@ -79,7 +79,7 @@ class Experiment(Protocol):
     TITLE: str
     TEXT: str
     COST: Mapping[Scale, float]  # seconds on two idle cores
-    CONFIGS: Mapping[Scale, Sequence[Config]]
+    CONFIGS: Mapping[Scale, Sequence[Config]]  # none at any scale: another command stores the rows
 
     def run(self, config: Any) -> Result:
         """Compute the row of one config."""

@@ -63,9 +63,8 @@ def _settings(config: Training) -> str:
 
 def _recipe(config: Training) -> Recipe:
     """Return the recipe with this training's settings, which also go before those for examples."""
-    recipe = named_recipe(config.recipe)
-    on_samples = recipe.on_samples if config.samples else {}
-    return recipe.overridden(**{**on_samples, **config.settings, "on_samples": {}})
+    adapted = named_recipe(config.recipe).adapted(config.k, from_examples=bool(config.samples), **config.settings)
+    return adapted.overridden(on_samples={}, beyond_pairs={})
 
 
 def run_batch(configs: Sequence[Training]) -> list[Result]:

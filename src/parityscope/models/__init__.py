@@ -1,19 +1,24 @@
 """One architecture per file, read bottom-up: positions, readouts, the transformer, FFNN-1."""
 
 from parityscope.models.additive import AdditiveScore, additive_score
+from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
+from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
     "FFNN1",
     "AdditiveScore",
+    "AttentionFFNN",
     "Cosine",
     "FrozenAttention",
     "ParityTransformer",
     "Readout",
     "Triangle",
+    "XorTransformer",
     "ZigZag",
     "additive_score",
     "parity_ffnn",
+    "xor_transformer",
 ]

@@ -1,8 +1,11 @@
-"""H1's constants as printed: k hidden bits, temperature τ, smoothing b, m heads, n bits."""
+"""H1's constants for learned attention, as printed: n bits, k hidden, temperature τ, smoothing b."""
 
 from __future__ import annotations
 
 import math
+
+from jaxtyping import Float
+from torch import Tensor
 
 from parityscope.errors import InvalidInput
 
@@ -82,7 +85,9 @@ def pl_constant(n: int, k: int, c2: float = 1.0) -> float:
     >>> pl_constant(n=4, k=1)
     0.125
     """
-    return min(128 * c2**2 / (k * n) ** 2, 64 * (k * c2 / n) ** 2) / 2 ** (n + 1)
+    # Lemma 18 bounds the gradient of τk·v*₁, so τ cancels in μ₁.
+    mu_1 = score_gradient_bound(n, 1.0, c2) / k**2
+    return min(64 * mu_1, loss_gradient_bound(n, k, c2)) / 2 ** (n + 1)
 
 
 def theorem_5_decrement(n: int, k: int, tau: float, b: float, c2: float = 1.0) -> float:
@@ -94,20 +99,63 @@ def theorem_5_decrement(n: int, k: int, tau: float, b: float, c2: float = 1.0) -
     return theorem_5_learning_rate(k, tau, b) * pl_constant(n, k, c2)
 
 
-def fixed_attention_bound(n: int, m: int, alpha_norm: float, beta_norm: float) -> float:
-    """Return Theorem 11's lower bound on the risk of frozen attention.
+def theorem_5_steps(
+    epsilon: float, n: int, k: int, tau: float, b: float, c2: float = 1.0, eta: float | None = None
+) -> float:
+    """Return Theorem 5's promise, |ln ε|/(−ln(1 − ημ)): after so many steps the risk is below ε.
 
-    (1 − 2m/2^⌈(n−1)/5m⌉)(1 − ‖α‖‖β‖·5m²/n)², where both factors are read with a positive part: the first is
-    negative for small n, and the square grows again once the norm term passes 1, where the proof says nothing.
+    η is the proof's own rate unless given; the argument works for every rate up to 1/smoothness.
 
-    >>> round(fixed_attention_bound(n=1000, m=3, alpha_norm=1.0, beta_norm=1.0), 6)
-    0.912025
+    >>> f"{theorem_5_steps(0.01, n=12, k=3, tau=1 / 12, b=0.01):.0e}"
+    '9e+13'
     """
-    if n < 1 or m < 1:
-        raise InvalidInput(f"n and m must be at least 1, got n = {n}, m = {m}")
-    share = max(0.0, 1 - 2 * m / 2 ** math.ceil((n - 1) / (5 * m)))
-    margin = max(0.0, 1 - alpha_norm * beta_norm * 5 * m**2 / n)
-    return share * margin**2
+    rate = theorem_5_learning_rate(k, tau, b) if eta is None else eta
+    return abs(math.log(epsilon)) / -math.log1p(-rate * pl_constant(n, k, c2))
+
+
+def score_gradient_bound(n: int, tau: float, c2: float) -> float:
+    """Return the lower bound of Lemma 18, 2c₂²τ²/n², on Σ_i ‖τk ∂v*₁/∂a^{(i)}‖².
+
+    >>> score_gradient_bound(n=2, tau=1.0, c2=1.0)
+    0.5
+    """
+    return 2 * (c2 * tau / n) ** 2
+
+
+def loss_gradient_bound(n: int, k: int, c2: float) -> float:
+    """Return the factor of Lemma 19, 64k²c₂²/n², between squared loss gradients and ℓ(x) + ℓ(x̄).
+
+    >>> loss_gradient_bound(n=8, k=1, c2=1.0)
+    1.0
+    """
+    return 64 * (k * c2 / n) ** 2
+
+
+def softmax_derivative(
+    gamma: Float[Tensor, "*batch n"], wave: Float[Tensor, " n"], tau: float
+) -> Float[Tensor, "*batch n"]:
+    """Return ∂γ_p/∂a = (γ_p/τ)(w_p − Σ_j γ_j w_j) for a head that scores position p by a·w_p.
+
+    `wave` holds sin(2πp/n) for a13 and cos(2πp/n) for a14.
+
+    >>> half = torch.tensor([0.5, 0.5])
+    >>> softmax_derivative(half, torch.tensor([1.0, -1.0]), tau=1.0).tolist()
+    [0.5, -0.5]
+    """
+    return gamma * (wave - (gamma * wave).sum(-1, keepdim=True)) / tau
+
+
+def softmax_derivative_as_printed(
+    gamma: Float[Tensor, "*batch n"], wave: Float[Tensor, " n"], tau: float
+) -> Float[Tensor, "*batch n"]:
+    """Return the derivative as Lemma 14's proof prints it, with a plus before Σ_{j≠p} γ_p γ_j w_j: it is wrong.
+
+    >>> half = torch.tensor([0.5, 0.5])
+    >>> softmax_derivative_as_printed(half, torch.tensor([1.0, -1.0]), tau=1.0).tolist()
+    [0.0, 0.0]
+    """
+    others = (gamma * wave).sum(-1, keepdim=True) - gamma * wave
+    return gamma * ((1 - gamma) * wave + others) / tau
 
 
 def _second_derivative(k: int, tau: float, b: float) -> float:

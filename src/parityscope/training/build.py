@@ -11,6 +11,8 @@ from parityscope.models import Cosine, ParityTransformer, Readout, Triangle, Zig
 from parityscope.problems import seeded_generator
 from parityscope.training.recipes import Recipe
 
+_COMPACT_ABOVE = 2**24  # numbers; 128 MB in double precision
+
 
 def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
     """Return a transformer with a leading run axis, one run per seed; with one recipe for all, or one per seed.
@@ -24,7 +26,7 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
     recipe = recipes[0]
     assert recipe.heads is not None
     assert recipe.numbers_per_head is not None
-    starts = [_start(recipe.heads, recipe.numbers_per_head, seed) for seed in seeds]
+    starts = [_start(recipe.heads, int(recipe.numbers_per_head), seed) for seed in seeds]
     code, temperature = _positions(recipe, n, seeds), float(recipe.temperature)
     temperatures = [float(one.temperature) for one in recipes]
     if len(set(temperatures)) > 1:
@@ -37,7 +39,7 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
         temperature,
         positions=code,
         readout=_readout(recipe, k),
-        directions=_per_run([one.start_radius for one in recipes]) * torch.stack(starts),
+        directions=_per_run([float(one.start_radius) for one in recipes]) * torch.stack(starts),
     )
 
 
@@ -53,13 +55,14 @@ def _start(heads: int, numbers: int, seed: int) -> Tensor:
 
 def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:
     assert recipe.numbers_per_head is not None
+    r = int(recipe.numbers_per_head)
     if recipe.positions == "random-signs":
-        drawn = [
-            positions.random_signs(n, recipe.numbers_per_head, seeded_generator(seed, "positions")) for seed in seeds
-        ]
-        return torch.stack(drawn)
+        # Large codes stay at one byte per sign; small ones are faster ready made.
+        compact = len(seeds) * n * r > _COMPACT_ABOVE
+        draw = positions.draw_signs if compact else positions.random_signs
+        return torch.stack([draw(n, r, seeded_generator(seed, "positions")) for seed in seeds])
     if recipe.positions == "harmonics":
-        return positions.harmonics(n, recipe.numbers_per_head // 2)
+        return positions.harmonics(n, r // 2)
     codes = {
         "circle": positions.circle,
         "circle-as-coded": positions.circle_as_coded,

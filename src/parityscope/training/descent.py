@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,26 @@ class Evaluation(NamedTuple):
 
     objective: Tensor
     risk: Tensor
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """When a training ends: what descent needs to know of a recipe."""
+
+    @property
+    def steps(self) -> int | str:
+        """Steps at most; resolved to a number."""
+        ...
+
+    @property
+    def stop_risk(self) -> float | None:
+        """A run stops once its risk is below this."""
+        ...
+
+    @property
+    def patience(self) -> int | None:
+        """A run stops after so many steps without improvement."""
+        ...
 
 
 _IMPROVEMENT = 1e-3
@@ -71,7 +91,7 @@ class TrainingState:
 
 
 def make_optimiser(model: nn.Module, *recipes: Recipe) -> torch.optim.Optimizer:
-    """Return the optimiser of a recipe, or of one per run that may differ in their rates; none of them mixes runs."""
+    """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs."""
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
     rate, betas = max(rates), (recipe.beta1, recipe.beta2)
     if recipe.optimiser == "adam":
@@ -108,7 +128,7 @@ def _shorten_steps(optimiser: torch.optim.Optimizer, shares: Tensor) -> None:
 def descend(
     model: nn.Module,
     objective: Objective,
-    recipe: Recipe,
+    schedule: Schedule,
     state: TrainingState,
     optimiser: torch.optim.Optimizer,
     *,
@@ -116,9 +136,9 @@ def descend(
     record_every: int = 10,
     patience_below: float = torch.inf,
 ) -> TrainingState:
-    """Train until every run stopped or the recipe's steps are used up; `state` may come from a checkpoint.
+    """Train until every run stopped or the schedule's steps are used up; `state` may come from a checkpoint.
 
-    A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the recipe's
+    A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the schedule's
     `patience`; one whose risk or gradient is no longer finite is marked
     as diverged and keeps its last finite parameters.
     """
@@ -128,11 +148,11 @@ def descend(
         broken = ~torch.isfinite(risk) & state.active
         state.diverged |= broken
         state.stop(broken)
-        if recipe.stop_risk is not None:
-            state.stop(risk < recipe.stop_risk)
-        if recipe.patience is not None:
-            state.stop(state.stalled(risk, recipe.patience, patience_below))
-        last = state.step >= int(recipe.steps) or not bool(state.active.any())
+        if schedule.stop_risk is not None:
+            state.stop(risk < schedule.stop_risk)
+        if schedule.patience is not None:
+            state.stop(state.stalled(risk, schedule.patience, patience_below))
+        last = state.step >= int(schedule.steps) or not bool(state.active.any())
         if last or state.step % record_every == 0:
             state.record(risk)
         if after_step is not None:
@@ -149,7 +169,7 @@ def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: 
     objective.sum().backward()
     for p in parameters:
         assert p.grad is not None
-        broken = ~torch.isfinite(p.grad).flatten(1).all(-1) & state.active
+        broken = ~torch.isfinite(p.grad).reshape(len(p.grad), -1).all(-1) & state.active
         state.diverged |= broken
         state.stop(broken)
         p.grad[~state.active] = 0.0

@@ -1,4 +1,4 @@
-"""Momentum with normalised steps: the direction comes from the gradient, the length from the recipe."""
+"""Optimisers beyond torch's: momentum with normalised steps, and Adam with a rate per run."""
 
 from __future__ import annotations
 
@@ -52,3 +52,38 @@ class NormalisedMomentum(torch.optim.Optimizer):
         root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
         length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self.grow else 1.0
         return rate * length * mean / root
+
+
+class RunwiseAdam(torch.optim.Optimizer):
+    """Adam with a learning rate of its own for every run of the leading run axis.
+
+    A grid of rates is then one tensor program. With equal rates it takes torch's Adam's steps.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], rates: Tensor, betas: tuple[float, float] = (0.9, 0.999)
+    ) -> None:
+        super().__init__(parameters, {"betas": betas})
+        self.rates = rates
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step; every parameter has the run axis first."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self._step(parameter, *group["betas"])
+
+    def _step(self, parameter: Tensor, beta1: float, beta2: float) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["step"] = torch.zeros(())
+            state["mean"], state["square"] = torch.zeros_like(gradient), torch.zeros_like(gradient)
+        state["step"] += 1
+        state["mean"].lerp_(gradient, 1 - beta1)
+        state["square"].lerp_(gradient.square(), 1 - beta2)
+        steps = state["step"].item()
+        root = (state["square"] / (1 - beta2**steps)).sqrt_().add_(1e-8)
+        rates = self.rates.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
+        parameter.sub_(rates / (1 - beta1**steps) * state["mean"] / root)

@@ -1,4 +1,4 @@
-"""What descends: the risk of the population, or of a drawn sample, one value per run."""
+"""What descends: the risk of the population, of a drawn sample, or of fresh examples at every step; one per run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.models import AdditiveScore, Cosine, ParityTransformer
-from parityscope.problems import Parity
+from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_risk
 from parityscope.risk.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
@@ -57,7 +57,7 @@ def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor
     logarithm would pull the pile together, so beyond that point the term is a straight line that falls with slope π/2
     instead.
 
-    >>> from parityscope.problems import Parity
+    >>> from parityscope.problems import Parity, seeded_generator
     >>> law = law_of(Parity(3, (0, 1)))
     >>> float(log_correlation(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64), law).round(decimals=12))
     0.0
@@ -90,6 +90,54 @@ def sample_objective(
         return Evaluation(risk, risk)
 
     return descend_on_examples
+
+
+_WATCHED_EXAMPLES = 1024
+
+
+class FreshMean:
+    """The mean loss over about the last 1024 examples, each judged before the step it belongs to.
+
+    None of them was trained on before, so it estimates the population's without bias. It starts from a loss of 1:
+    until enough examples have passed, a low mean says little.
+    """
+
+    def __init__(self, runs: int, batch: int) -> None:
+        self.weight = min(1.0, batch / _WATCHED_EXAMPLES)
+        self.mean = torch.ones(runs, dtype=torch.float64)
+
+    def watch(self, mean: Float[Tensor, " runs"]) -> Float[Tensor, " runs"]:
+        """Take in a batch's mean loss and return the running one."""
+        self.mean = self.mean + self.weight * (mean.detach().double() - self.mean)
+        return self.mean
+
+
+def online_objective(
+    model: ParityTransformer,
+    problems: Sequence[Parity],
+    seeds: Sequence[int],
+    batch: int,
+    loss: str,
+    *,
+    wide_phase: bool,
+) -> Objective:
+    """Return the objective of stochastic descent: `batch` fresh examples per run and step, none seen twice.
+
+    Every run draws from its own seed's data stream, so it is the same alone or among others.
+    """
+    chosen = named_loss(loss)
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    watched = FreshMean(len(seeds), batch)
+
+    def descend_on_fresh_examples() -> Evaluation:
+        drawn = [problem.sample(batch, g) for problem, g in zip(problems, generators, strict=True)]
+        x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+        score = widened_score(model) if wide_phase else model.additive_score()
+        assert score is not None
+        mean = sample_mean(score, x, y, chosen)
+        return Evaluation(chosen.of_mean(mean), chosen.of_mean(watched.watch(mean)))
+
+    return descend_on_fresh_examples
 
 
 def widened_score(model: ParityTransformer) -> AdditiveScore:

@@ -1,0 +1,61 @@
+"""Trying hard to break a bound: random draws first, then ascent from the worst of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The largest value found, where, and how many evaluations it took."""
+
+    value: float
+    point: Tensor
+    index: int  # which of the starts led there
+    random: int
+    optimised: int
+
+    def evaluations(self) -> dict[str, int]:
+        """Return how hard it was tried, for the evidence."""
+        return {"random_evaluations": self.random, "optimised_evaluations": self.optimised}
+
+
+def maximise(
+    objective: Callable[[Tensor, Tensor], Tensor],
+    starts: Tensor,
+    *,
+    keep: int = 16,
+    steps: int = 60,
+    rate: float = 0.05,
+) -> Attack:
+    """Return the largest value of `objective` that random starts and Adam's ascent from the best of them reach.
+
+    `objective(points, index)` gets some points and which starts they came from, and returns one value per point.
+
+    >>> found = maximise(lambda p, i: -(p - 3).square().sum(-1), torch.zeros(4, 2), steps=400, rate=0.1)
+    >>> round(found.value, 3), [round(v, 2) for v in found.point.tolist()]
+    (-0.0, [3.0, 3.0])
+    """
+    with torch.no_grad():
+        values = objective(starts, torch.arange(len(starts)))
+    # A start where the objective is undefined is no evidence either way.
+    values = values.nan_to_num(nan=-torch.inf)
+    best_index = values.topk(min(keep, len(starts))).indices
+    points = starts[best_index].clone().requires_grad_()
+    best_value, best_point = values[best_index].clone(), starts[best_index].clone()
+    optimiser = torch.optim.Adam([points], lr=rate, maximize=True)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        found = objective(points, best_index)
+        better = found.detach() > best_value
+        best_value[better], best_point[better] = found.detach()[better], points.detach()[better]
+        found.sum().backward()
+        assert points.grad is not None
+        points.grad.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+        optimiser.step()
+    top = int(best_value.argmax())
+    return Attack(float(best_value[top]), best_point[top], int(best_index[top]), len(starts), steps * len(points))

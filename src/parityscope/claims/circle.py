@@ -1,0 +1,114 @@
+"""H1's transformer as a function of its 2k trained numbers, with gradients and Hessians per input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, jacrev, vmap
+
+from parityscope.models import ParityTransformer
+from parityscope.problems import Parity, bits_of
+
+
+@dataclass(frozen=True)
+class Circle:
+    """n bits, k heads on the circle, temperature τ, smoothing b. Heads are (…, k, 2), inputs (…, n)."""
+
+    n: int
+    k: int
+    tau: float
+    b: float
+
+    model: ParityTransformer = field(init=False, repr=False)  # the product's own; its heads are replaced in every call
+
+    def __post_init__(self) -> None:
+        still = torch.zeros(self.k, 2, dtype=torch.float64)
+        model = ParityTransformer(self.n, self.k, temperature=self.tau, smoothing=self.b, directions=still)
+        object.__setattr__(self, "model", model.requires_grad_(False))
+
+    def prediction(self, heads: Tensor, x: Tensor) -> Tensor:
+        """Return ŷ of one input."""
+        return functional_call(self.model, {"_directions": heads}, (x[None],))[0]
+
+    def gradient(self, heads: Tensor, x: Tensor) -> Tensor:
+        """Return ∇ŷ for pairs of heads and inputs: (batch, 2k)."""
+        return vmap(grad(self.prediction))(heads, x).flatten(-2)
+
+    def second_derivatives(self, heads: Tensor, x: Tensor) -> Tensor:
+        """Return the Hessian of ŷ for pairs of heads and inputs: (batch, 2k, 2k)."""
+        found: Tensor = vmap(jacrev(grad(self.prediction)))(heads, x)
+        return found.reshape(len(heads), 2 * self.k, 2 * self.k)
+
+    def loss(self, heads: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """Return the squared hinge of one example."""
+        return (1 - y * self.prediction(heads, x)).relu().square()
+
+    def risk(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
+        """Return the population risk of one set of heads, visiting every input."""
+        x, y = self.all_inputs(support)
+        prediction = functional_call(self.model, {"_directions": heads}, (x,))
+        return (1 - y * prediction).relu().square().mean()
+
+    def risk_gradient(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
+        """Return ∇ of the population risk for a batch of heads: (batch, k, 2)."""
+        return vmap(grad(self.risk), in_dims=(0, None))(heads, support)
+
+    def risk_second_derivatives(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
+        """Return the Hessian of the population risk for a batch of heads: (batch, 2k, 2k)."""
+        found: Tensor = vmap(jacrev(grad(self.risk)), in_dims=(0, None))(heads, support)
+        return found.reshape(len(heads), 2 * self.k, 2 * self.k)
+
+    def all_inputs(self, support: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Return all 2^n inputs and their labels as floats."""
+        x = bits_of(torch.arange(2**self.n), self.n)
+        return x.double(), Parity(self.n, support).label(x).double()
+
+    def attention(self, heads: Tensor) -> Tensor:
+        """Return γ for a batch of heads: (…, k, n)."""
+        return torch.softmax(heads @ self.model.positions.T / self.tau, dim=-1)
+
+
+def unit_heads(count: int, k: int, generator: torch.Generator, *, radius: float = 1.0) -> Tensor:
+    """Return H1's starts: directions uniform on the circle, (count, k, 2)."""
+    angle = 2 * torch.pi * torch.rand(count, k, generator=generator, dtype=torch.float64)
+    return radius * torch.stack([angle.cos(), angle.sin()], dim=-1)
+
+
+def gradient_by_differences(function: Callable[..., Tensor], heads: Tensor, *arguments: Any) -> Tensor:
+    """Return the gradient of `function(heads, …)` by central differences: the second route to an autograd number."""
+    step = 1e-5
+    moves = step * torch.eye(heads.numel(), dtype=heads.dtype).reshape(-1, *heads.shape)
+    slopes = [(function(heads + move, *arguments) - function(heads - move, *arguments)) / (2 * step) for move in moves]
+    return torch.stack(slopes).reshape(heads.shape)
+
+
+def example_gradients(circle: Circle, heads: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return the loss gradient of every example: (examples, k, 2)."""
+    return vmap(grad(circle.loss), in_dims=(None, 0, 0))(heads, x, y)
+
+
+def sharp_circle() -> Circle:
+    """A size at which the appendix's assumption can be met: γ ≤ c₁τ near the peak, almost 0 beyond π/4."""
+    return Circle(64, 2, 3.5 / 64, 0.01)
+
+
+def appendix_assumption(circle: Circle, heads: Tensor) -> dict[str, float]:
+    """Measure the assumption before Lemma 17 on one set of heads: c₁, c₂ and what lies beyond π/4."""
+    gamma = circle.attention(heads)  # (k, n)
+    near = near_peak(circle, gamma)
+    return {
+        "c1": circle.tau * circle.n,
+        "largest_weight_over_c1_tau": float(gamma.max()) / (circle.tau**2 * circle.n),
+        "c2": float(gamma[near].min()) / circle.tau,
+        "weight_beyond_a_quarter_pi": float(gamma.masked_fill(near, 0.0).sum(-1).max()),
+    }
+
+
+def near_peak(circle: Circle, gamma: Tensor) -> Tensor:
+    """Say which positions lie within π/4 of each head's first position: (…, k, n) bool."""
+    positions = circle.model.positions
+    return positions[gamma.argmax(-1)] @ positions.T > 2**-0.5 - 1e-12

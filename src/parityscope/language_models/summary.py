@@ -1,0 +1,152 @@
+"""From one number per problem and head to means, intervals over problems, and how many heads are lower."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.language_models.measures import COMPARISONS, COT
+from parityscope.language_models.word_problems import Variant
+from parityscope.measures import Share, wilson_share
+from parityscope.problems import seeded_generator
+
+_RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """A value with its 95 % interval over problems."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Comparison(NamedTuple):
+    """How much lower one text is than another, in one measure: over heads, with intervals over problems."""
+
+    difference: Interval  # mean over heads; negative where the first is lower
+    heads_lower: Interval  # share of heads whose mean over problems is lower
+    problems_lower: Share  # problems whose mean over heads is lower
+    surely_lower: int  # heads whose own 95 % interval lies below zero
+    surely_higher: int
+    heads: int
+
+    @property
+    def is_lower(self) -> bool:
+        """Say whether most heads and their mean are lower, beyond the sampling of problems."""
+        return self.heads_lower.low > 0.5 and self.difference.high < 0
+
+    @property
+    def is_higher(self) -> bool:
+        """Say whether most heads and their mean are higher, beyond the sampling of problems."""
+        return self.heads_lower.high < 0.5 and self.difference.low > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        return {
+            "difference": self.difference._asdict(),
+            "heads_lower": self.heads_lower._asdict(),
+            "problems_lower": self.problems_lower._asdict(),
+            "surely_lower": self.surely_lower,
+            "surely_higher": self.surely_higher,
+            "heads": self.heads,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
+        """Return what `to_json` was made from."""
+        intervals = {name: Interval(**stored[name]) for name in ("difference", "heads_lower")}
+        return cls(**{**stored, **intervals, "problems_lower": Share(**stored["problems_lower"])})
+
+
+def student_quantile(degrees: int, confidence: float = 0.95) -> float:
+    """Return the two-sided quantile of Student's t distribution, by the expansion in 1/degrees.
+
+    >>> round(student_quantile(7), 3), round(student_quantile(79), 3)  # tables: 2.365, 1.990
+    (2.364, 1.99)
+    """
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    # Abramowitz and Stegun, 26.7.5
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
+
+
+def mean_and_half_width(
+    values: Float[Tensor, problems * rest],
+) -> tuple[Float[Tensor, "*rest"], Float[Tensor, "*rest"]]:
+    """Return the mean over problems and half its 95 % interval (infinite for a single problem)."""
+    problems = len(values)
+    if problems < 2:
+        return values.mean(0), torch.full(values.shape[1:], float("inf"), dtype=values.dtype)
+    return values.mean(0), student_quantile(problems - 1) * values.std(0) / math.sqrt(problems)
+
+
+def compare(difference: Float[Tensor, problems * heads]) -> Comparison:
+    """Return how often and by how much paired differences are negative, resampling the problems.
+
+    Ties count as not lower. Heads of one model are not independent of each other, so intervals come from problems
+    drawn again with replacement, all heads together.
+    """
+    flat = difference.double().flatten(1)
+    return _comparison(flat, _resampled_means(flat))
+
+
+def compare_layers(difference: Float[Tensor, "problems layers heads"]) -> list[Comparison]:
+    """Return the comparison of every layer."""
+    difference = difference.double()
+    resampled = _resampled_means(difference)
+    return [_comparison(difference[:, layer], resampled[:, layer]) for layer in range(difference.shape[1])]
+
+
+def _resampled_means(values: Float[Tensor, problems * rest]) -> Float[Tensor, resamples * rest]:
+    problems = len(values)
+    drawn = torch.randint(problems, (_RESAMPLES, problems), generator=seeded_generator(0, "data"))
+    counts = torch.zeros(_RESAMPLES, problems, dtype=torch.float64)
+    counts.scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
+    return (counts @ values.flatten(1) / problems).unflatten(1, values.shape[1:])
+
+
+def _comparison(difference: Float[Tensor, "problems heads"], resampled: Float[Tensor, "resamples heads"]) -> Comparison:
+    mean, half = mean_and_half_width(difference)
+    return Comparison(
+        _interval(float(mean.mean()), resampled.mean(-1)),
+        _interval(float((mean < 0).double().mean()), (resampled < 0).double().mean(-1)),
+        wilson_share(int((difference.mean(-1) < 0).sum()), len(difference)),
+        int((mean + half < 0).sum()),
+        int((mean - half > 0).sum()),
+        mean.numel(),
+    )
+
+
+def _interval(value: float, resampled: Float[Tensor, " resamples"]) -> Interval:
+    low, high = torch.quantile(resampled, torch.tensor([0.025, 0.975], dtype=resampled.dtype)).tolist()
+    return Interval(value, low, high)
+
+
+class ModelSummary(NamedTuple):
+    """All measures of one model: per head with half-widths, and CoT against the other texts."""
+
+    mean: Float[Tensor, "variants measures layers heads"]
+    half: Float[Tensor, "variants measures layers heads"]
+    comparisons: dict[Variant, list[Comparison]]  # by what CoT is compared with, one per measure
+    layers: dict[Variant, list[list[Comparison]]]  # the same, layer by layer
+
+
+def summarise(values: Float[Tensor, "problems variants measures layers heads"]) -> ModelSummary:
+    """Sum up all problems of one model."""
+    mean, half = mean_and_half_width(values.double())
+    differences = {name: (values[:, COT] - values[:, other]).unbind(1) for name, other in COMPARISONS.items()}
+    return ModelSummary(
+        mean.float(),
+        half.float(),
+        {name: [compare(one) for one in by_measure] for name, by_measure in differences.items()},
+        {name: [compare_layers(one) for one in by_measure] for name, by_measure in differences.items()},
+    )

@@ -1,0 +1,95 @@
+"""Networks of any kind trained on fresh examples: many seeds and learning rates as one tensor program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from parityscope.models import FFNN1
+from parityscope.problems import seeded_generator
+from parityscope.risk.losses import named_loss
+from parityscope.threads import single_threaded
+from parityscope.training.descent import Evaluation, TrainingState, descend
+from parityscope.training.normalised import RunwiseAdam
+from parityscope.training.objectives import FreshMean
+
+_DRAWN_AT_ONCE = 32  # steps
+Network = TypeVar("Network", bound=nn.Module)
+Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs, batch)
+
+
+@dataclass(frozen=True)
+class FreshTraining:
+    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step."""
+
+    steps: int
+    batch: int = 256
+    loss: str = "hinge"
+    stop_risk: float | None = 0.01  # for the hinge this proves an accuracy above 0.99
+    patience: int | None = None
+
+
+def seeded_ffnn(inputs: int, width: int, seeds: Sequence[int]) -> FFNN1:
+    """Return one FFNN-1 per seed on a run axis, each with the start of its own seed.
+
+    >>> alone, among = seeded_ffnn(5, 4, [7]), seeded_ffnn(5, 4, [3, 7])
+    >>> bool((alone.beta[0] == among.beta[1]).all())
+    True
+    """
+    return stacked([FFNN1(inputs, width, generator=seeded_generator(seed, "start")) for seed in seeds])
+
+
+def stacked(networks: Sequence[Network]) -> Network:
+    """Return the first network with the parameters of all of them on a leading run axis."""
+    first = networks[0]
+    with torch.no_grad():
+        together = {
+            name: torch.stack([dict(network.named_parameters())[name] for network in networks])
+            for name, _ in first.named_parameters()
+        }
+    for name, values in together.items():
+        owner, _, own = name.rpartition(".")
+        trains = first.get_parameter(name).requires_grad
+        setattr(first.get_submodule(owner), own, nn.Parameter(values, requires_grad=trains))
+    return first
+
+
+def train_on_fresh_examples(
+    network: nn.Module,
+    target: Target,
+    n: int,
+    seeds: Sequence[int],
+    rates: Sequence[float],
+    training: FreshTraining,
+) -> TrainingState:
+    """Train every run on examples of its own seed's data stream, at its own learning rate; return where each stopped.
+
+    `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
+    thousand examples, none seen before, falls below `stop_risk`.
+    """
+    batches = _fresh_bits(n, seeds, training.batch)
+    loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    dtype = trainable[0].dtype
+
+    def objective() -> Evaluation:
+        x = next(batches).to(dtype)
+        mean = loss.of_margin(target(x) * network(x)).mean(-1)
+        return Evaluation(mean, watched.watch(mean))
+
+    optimiser = RunwiseAdam(trainable, torch.tensor(rates))
+    with single_threaded():
+        return descend(network, objective, training, TrainingState.fresh(len(seeds)), optimiser, record_every=100)
+
+
+def _fresh_bits(n: int, seeds: Sequence[int], batch: int) -> Iterator[Tensor]:
+    """Yield uniform bits (runs, batch, n) for ever, every run's from its own stream."""
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    while True:
+        # Many small draws cost more than one long one.
+        drawn = [torch.randint(0, 2, (_DRAWN_AT_ONCE, batch, n), generator=g, dtype=torch.int8) for g in generators]
+        yield from torch.stack(drawn, dim=1)

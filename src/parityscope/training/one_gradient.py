@@ -1,0 +1,128 @@
+"""One gradient at uniform attention from N examples: streamed, eight bits to the byte, memory bounded.
+
+No example is kept: a block is drawn as random bytes, its share of the gradient is added, and it is gone. The same pass
+reads the gradient off at any number of smaller N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.models import positions
+from parityscope.problems import Parity, seeded_generator
+from parityscope.theory import wide_phase
+
+_BLOCK_BITS = 2**22
+
+
+def streamed_gradients(
+    problem: Parity, counts: Sequence[int], generator: torch.Generator, *, two_neuron: bool = False
+) -> Float[Tensor, "counts n"]:
+    """Return the ascent direction of (1/N) Σ yŷ at uniform attention, for every N in `counts`.
+
+    Entry l is the mean of y·w·s_l, s = 1 − 2·bit: with w = sign Σs for H2's two-neuron readout |v| − 1, and otherwise
+    w = sin(πk/2 − (πλ/2n)·Σs) for the bounded readout with its phase widened to λ.
+
+    >>> gradients = streamed_gradients(Parity(6, (1, 4)), [100, 4000], torch.Generator().manual_seed(0))
+    >>> sorted(gradients[1].topk(2).indices.tolist())
+    [1, 4]
+    """
+    if problem.bias != 0.5:
+        raise InvalidInput(f"examples are streamed as fair bits: bias must be 0.5, got {problem.bias}")
+    if two_neuron and problem.k != 2:
+        raise InvalidInput(f"the two-neuron readout is for pairs: k must be 2, got {problem.k}")
+    total = torch.zeros(problem.n, dtype=torch.float64)
+    read: dict[int, Tensor] = {}
+    wanted, done = sorted(set(counts)), 0
+    for count in wanted:
+        for rows in _blocks(count - done, problem.n):
+            total += _block_sum(problem, rows, generator, two_neuron)
+        done = count
+        read[count] = total / count
+    return torch.stack([read[count] for count in counts])
+
+
+def _blocks(rows: int, n: int) -> Iterator[int]:
+    most = max(1, _BLOCK_BITS // n)
+    for start in range(0, rows, most):
+        yield min(most, rows - start)
+
+
+def _block_sum(problem: Parity, rows: int, generator: torch.Generator, two_neuron: bool) -> Tensor:
+    n, k = problem.n, problem.k
+    packed = torch.randint(0, 256, (rows, (n + 7) // 8), generator=generator, dtype=torch.uint8)
+    bits = torch.from_numpy(np.unpackbits(packed.numpy(), axis=1, count=n))
+    y = problem.label(bits)
+    if problem.noise:
+        y = torch.where(torch.rand(rows, generator=generator) < problem.noise, -y, y)
+    sum_of_signs = n - 2 * bits.sum(-1, dtype=torch.float64)
+    phase = math.pi * wide_phase(n, k) / (2 * n)
+    weight = sum_of_signs.sign() if two_neuron else (math.pi * k / 2 - phase * sum_of_signs).sin()
+    # Single precision for the sum over a block: its rounding is far below the noise of the examples.
+    signs = 1 - 2 * bits.to(torch.float32)
+    return ((y * weight).to(torch.float32) @ signs).double()
+
+
+def named_by_one_gradient(gradients: Float[Tensor, "counts n"], problem: Parity) -> Bool[Tensor, " counts"]:
+    """Say for every gradient whether its k largest entries are the hidden bits."""
+    found = gradients.topk(problem.k, dim=-1).indices.sort(-1).values
+    return (found == torch.tensor(problem.support)).all(-1)
+
+
+def through_code(gradients: Float[Tensor, "counts n"], code: Float[Tensor, "n r"]) -> Float[Tensor, "counts n"]:
+    """Return the scores one step gives when a head has r numbers: P Pᵀ(g − ḡ)."""
+    centred = gradients - gradients.mean(-1, keepdim=True)
+    return (centred @ code) @ code.T
+
+
+class SmallestSamples(NamedTuple):
+    """The smallest N of a geometric grid from which 90 % of trials succeed, and the share at every N."""
+
+    samples: int | None
+    counts: tuple[int, ...]
+    shares: tuple[float, ...]
+
+
+def smallest_samples(
+    n: int,
+    k: int,
+    trials: int,
+    counts: Sequence[int],
+    *,
+    r: int | None = None,
+    two_neuron: bool = False,
+    noise: float = 0.0,
+) -> SmallestSamples:
+    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials (log-interpolated).
+
+    Every trial has its own support, code and examples, from its seed, and is read off at all counts in one pass.
+    """
+    named = torch.zeros(trials, len(counts))
+    for seed in range(trials):
+        problem = Parity.random(n, k, seeded_generator(seed, "support"), noise=noise)
+        gradients = streamed_gradients(problem, counts, seeded_generator(seed, "data"), two_neuron=two_neuron)
+        if r is not None:
+            gradients = through_code(gradients, positions.random_signs(n, r, seeded_generator(seed, "positions")))
+        named[seed] = named_by_one_gradient(gradients, problem).float()
+    shares = named.mean(0).tolist()
+    return SmallestSamples(_crossing(counts, shares), tuple(counts), tuple(shares))
+
+
+def _crossing(counts: Sequence[int], shares: Sequence[float], level: float = 0.9) -> int | None:
+    """Return where the share last rises through `level`, interpolated in log N; None when it ends below."""
+    below = [place for place, share in enumerate(shares) if share < level]
+    if not below:
+        return counts[0]
+    if below[-1] == len(shares) - 1:
+        return None
+    low, high = below[-1], below[-1] + 1
+    part = (level - shares[low]) / (shares[high] - shares[low])
+    return round(math.exp((1 - part) * math.log(counts[low]) + part * math.log(counts[high])))
