@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -29,9 +30,14 @@ from parityscope.terminal import (
     show_fit,
     show_run,
     show_study,
+    sweep_progress,
+    sweep_sentence,
     training_progress,
 )
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
+
+if TYPE_CHECKING:
+    from parityscope.sweep import Launcher
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +47,11 @@ app = typer.Typer(
 )
 _errors = Console(stderr=True)
 DEFAULT_OUT = Path("parityscope-output")
+_GO_ON = "what was finished is stored, and the same command goes on from there"
+_WORKERS = typer.Option(min=1, help="Worker processes, one thread each; with --slurm, jobs.")
+_SCHEDULER = typer.Option(
+    metavar="ADDRESS", help="A Dask scheduler such as tcp://host:8786, or `local` for one on this machine."
+)
 
 _LEARN_HELP = """Find a hidden parity with attention and show what each head found.
 
@@ -96,7 +107,7 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
-    overrides: dict[str, Any] = dict(_overrides(set_ or []))
+    overrides: dict[str, Any] = dict(_assignments("--set", set_ or []))
     if steps is not None:
         overrides["steps"] = str(steps)
     seeds = range(seed, seed + runs)
@@ -140,6 +151,8 @@ def reproduce(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="Experiments; otherwise all.")] = None,
     scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
     out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
+    workers: Annotated[int | None, _WORKERS] = None,
+    scheduler: Annotated[str | None, _SCHEDULER] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the experiments and their cost.")] = False,
 ) -> None:
     """Run every experiment that has no stored row, check the claims, draw the figures, write one report.
@@ -157,10 +170,91 @@ def reproduce(
     if list_:
         console.print(experiments_table([load_experiment(name) for name in chosen]))
         return
-    advice = "what was finished is stored, and the same command goes on from there"
-    with _interruptible(advice), reproduction_progress(_errors, len(chosen) + bool(claims)) as on_stage:
-        report = run_reproduce(chosen, named_scale(scale), out, claims=claims, on_stage=on_stage)
+    launcher = _launcher(workers, scheduler) if workers or scheduler else None
+    with _interruptible(_GO_ON), reproduction_progress(_errors, len(chosen) + bool(claims)) as on_stage:
+        report = run_reproduce(chosen, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=on_stage)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.py", help="A Python file with CONFIGS and what runs them.")],
+    workers: Annotated[int | None, _WORKERS] = None,
+    scheduler: Annotated[str | None, _SCHEDULER] = None,
+    slurm: Annotated[bool, typer.Option("--slurm", help="Run in Slurm jobs, as many as --workers says.")] = False,
+    slurm_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What a job asks for: queue, memory, walltime, …; repeatable."),
+    ] = None,
+    pack: Annotated[
+        int | None, typer.Option(min=1, help="Most configs per pack: a tensor program, a task, a commit.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the rows.")] = DEFAULT_OUT,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed configs again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
+) -> None:
+    """Run many configs, in this process or on many workers, and store every result once.
+
+    \b
+    SPEC.py has a list CONFIGS and either EXPERIMENT = "the name of one" or an ID and a run(config) of its own:
+      from parityscope.experiments.training_runs import Training, batch_shape, run, run_batch
+      ID = "rates"
+      CONFIGS = [Training(n=16, k=3, seed=s, settings={"learning_rate": r}) for r in (0.02, 0.05) for s in range(64)]
+
+    What is in --out is not run again, also when several machines share the folder. A failing config becomes a failed
+    row and stops nothing else. Exit code 1 when rows have failed.
+    """
+    from parityscope.store import Store
+    from parityscope.sweep import load_spec, run_sweep
+
+    work = load_spec(spec, pack)
+    launcher = _launcher(workers, scheduler, slurm, _assignments("--slurm-option", slurm_option or []))
+    store = Store(out / "store")
+    with _interruptible(_GO_ON), sweep_progress(_errors, work.experiment.ID) as on_progress:
+        summary = run_sweep(work, store, launcher, retry_failed=retry_failed, on_progress=on_progress)
+    failed = [row.traceback for row in store.rows(work.experiment.ID, failed=True)] if summary.failed else []
+    if as_json:
+        typer.echo(json.dumps({**asdict(summary), "store": str(store.path)}))
+    else:
+        Console().print(sweep_sentence(summary, store.path, failed), highlight=False, soft_wrap=True, markup=False)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def rows(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What was --out of a sweep or a reproduction.")],
+    experiment: Annotated[str | None, typer.Option(help="Rows of this experiment only.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=VALUE", help="Rows with this config value; repeatable.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Failed rows, with their tracebacks.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Write to FILE.csv, FILE.parquet, or a folder of TensorBoard events.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Delete rows that are damaged.")] = False,
+) -> None:
+    """Show, check or export stored rows: JSON lines unless --export is given."""
+    from parityscope.store import Store
+    from parityscope.store.export import export_rows, flat
+
+    place = folder / "store" if (folder / "store").is_dir() else folder
+    if not (place / "store.sqlite").exists():
+        raise InvalidInput(f"{folder} holds no rows: it has no store.sqlite")
+    store = Store(place)
+    if repair:
+        damaged = store.damaged()
+        store.forget(damaged)
+        typer.echo(f"{len(damaged)} damaged rows deleted")
+        return
+    wanted = {name: _value(text) for name, text in _assignments("--where", where or []).items()}
+    found = store.rows(experiment, wanted, failed=failed)
+    if export is None:
+        for row in found:
+            typer.echo(json.dumps(flat(row)))
+        return
+    export_rows(found, export)
+    typer.echo(f"{len(found)} rows written to {export}")
 
 
 @app.command()
@@ -322,11 +416,37 @@ def _positions(text: str) -> tuple[int, ...]:
         raise InvalidInput(f"--support {text!r} is not a list of positions like 7,10,17") from None
 
 
-def _overrides(assignments: list[str]) -> dict[str, str]:
+def _assignments(option: str, assignments: list[str]) -> dict[str, str]:
     for assignment in assignments:
         if "=" not in assignment:
-            raise InvalidInput(f"--set {assignment!r} is not of the form FIELD=VALUE")
+            raise InvalidInput(f"{option} {assignment!r} is not of the form FIELD=VALUE")
     return dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def _value(text: str) -> Any:
+    """Return the JSON value of a text, or the text itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _launcher(
+    workers: int | None, scheduler: str | None, slurm: bool = False, slurm_options: dict[str, str] | None = None
+) -> Launcher:
+    from parityscope.sweep import DaskCluster, InProcess, Processes, SlurmJobs
+
+    if slurm and scheduler:
+        raise InvalidInput("--slurm and --scheduler are two places to run: give one of them")
+    if slurm:
+        return SlurmJobs(workers or 1, slurm_options)
+    if scheduler == "local":
+        return DaskCluster(workers=workers)
+    if scheduler:
+        if workers:
+            raise InvalidInput(f"the workers are those of the scheduler at {scheduler}: leave --workers out")
+        return DaskCluster(scheduler)
+    return Processes(workers) if workers else InProcess()
 
 
 def main() -> None:

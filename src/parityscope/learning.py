@@ -25,7 +25,7 @@ from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
 from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
-from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
+from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, check_trainable_together, named_recipe
 
 LEARNED_ACCURACY = 0.99
 _CHECKPOINT_SECONDS = 2.0
@@ -117,7 +117,7 @@ class Learned:
 
 def learn(
     problem: Parity | Sequence[Parity],
-    recipe: str | Recipe = DEFAULT_RECIPE,
+    recipe: str | Recipe | Sequence[Recipe] = DEFAULT_RECIPE,
     seeds: Iterable[int] = (0,),
     *,
     samples: int | None = None,
@@ -132,11 +132,12 @@ def learn(
 ) -> Learned:
     """Train one run per seed and measure what was learned.
 
-    `problem` is one problem for all seeds, or one per seed (`draw_problems`). Keyword arguments override fields of
-    the recipe, for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead
-    of the population (labels flip with the problem's noise), with `batch` on that many fresh ones at every step; risk
-    and accuracy stay those of the population. With `checkpoint` the state is stored every few seconds, and `resume`
-    goes on from there to the same result as an uninterrupted run.
+    `problem` is one problem for all seeds, or one per seed (`draw_problems`); so is `recipe`, where those of different
+    seeds may differ in temperature, learning rate and start radius. Keyword arguments override fields of the recipe,
+    for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead of the
+    population (labels flip with the problem's noise), with `batch` on that many fresh ones at every step; risk and
+    accuracy stay those of the population. With `checkpoint` the state is stored every few seconds, and `resume` goes
+    on from there to the same result as an uninterrupted run.
 
     >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
     >>> run.found.tolist(), bool(run.learned.all())
@@ -146,13 +147,13 @@ def learn(
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
     n, k = problems[0].n, problems[0].k
-    chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
     _check_examples(samples, batch, checkpoint)
-    chosen = chosen.adapted(k, from_examples=bool(samples or batch), **overrides).resolved(n, k)
-    model = build_model(chosen, n, k, seeds)
+    recipes = _recipes(recipe, seeds, bool(samples or batch), overrides, n, k)
+    chosen = recipes[0]
+    model = build_model(recipes, n, k, seeds)
     objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
-    optimiser = _optimiser(model, problems, chosen, from_examples=bool(samples or batch))
-    keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, optimiser)
+    optimiser = _optimiser(model, problems, recipes, from_examples=bool(samples or batch))
+    keeper = _Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -243,10 +244,10 @@ def _objective(
 
 
 def _optimiser(
-    model: ParityTransformer, problems: Sequence[Parity], recipe: Recipe, *, from_examples: bool
+    model: ParityTransformer, problems: Sequence[Parity], recipes: Sequence[Recipe], *, from_examples: bool
 ) -> torch.optim.Optimizer:
-    if recipe.optimiser != "gauss-newton":
-        return make_optimiser(model, recipe)
+    if recipes[0].optimiser != "gauss-newton":
+        return make_optimiser(model, *recipes)
     if from_examples:
         raise InvalidInput("gauss-newton steps need the population: choose another optimiser for examples")
     return GaussNewton(model, law_of([replace(problem, noise=0.0) for problem in problems]))
@@ -262,6 +263,27 @@ def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> t
     if len({(p.n, p.k) for p in problem}) > 1:
         raise InvalidInput("the problems of one training must share n and k")
     return tuple(problem)
+
+
+def _recipes(
+    recipe: str | Recipe | Sequence[Recipe],
+    seeds: Sequence[int],
+    from_examples: bool,
+    overrides: dict[str, Any],
+    n: int,
+    k: int,
+) -> tuple[Recipe, ...]:
+    """Return the resolved recipe of all runs, or one per run when they were given so."""
+    given = [named_recipe(recipe)] if isinstance(recipe, str) else [recipe] if isinstance(recipe, Recipe) else recipe
+    if len(given) not in (1, len(seeds)):
+        raise InvalidInput(f"give one recipe for all seeds or one per seed: got {len(given)} for {len(seeds)} seeds")
+    distinct = {id(one): one for one in given}
+    resolved = {
+        key: one.adapted(k, from_examples=from_examples, **overrides).resolved(n, k) for key, one in distinct.items()
+    }
+    chosen = tuple(resolved[id(one)] for one in given)
+    check_trainable_together(chosen)
+    return chosen
 
 
 def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: int) -> tuple[Tensor, Tensor]:
@@ -281,7 +303,9 @@ def _watched_loss(recipe: Recipe) -> str:
     return "hinge" if recipe.loss == "log-correlation" else recipe.loss
 
 
-def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int], samples: int | None) -> dict[str, Any]:
+def _config(
+    recipes: Sequence[Recipe], problems: Sequence[Parity], seeds: Sequence[int], samples: int | None
+) -> dict[str, Any]:
     """Return what a checkpoint must agree on to be resumed."""
     first = problems[0]
     return {
@@ -291,7 +315,8 @@ def _config(recipe: Recipe, problems: Sequence[Parity], seeds: Sequence[int], sa
         "supports": [list(p.support) for p in problems],
         "seeds": list(seeds),
         "samples": samples,
-        "recipe": recipe.model_dump(mode="json"),
+        "recipe": recipes[0].model_dump(mode="json"),
+        **({"recipes": [one.model_dump(mode="json") for one in recipes]} if len(recipes) > 1 else {}),
     }
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from parityscope.claims import all_claims, check
 from parityscope.claims.contract import Claim, Context
+from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Experiment, Row, Scale, Stage
 from parityscope.figures import png, themed, write_figure
 from parityscope.report import Section, render_report
 from parityscope.store import Store
+from parityscope.sweep import InProcess, Launcher, Progress, Work, run_sweep
 from parityscope.training.checkpoint import checkpoints_in, write_atomically
 
 CLAIMS_ID = "claims"
@@ -31,9 +32,13 @@ def reproduce(
     out: Path,
     *,
     claims: Sequence[Claim] = (),
+    launcher: Launcher | None = None,
     on_stage: Callable[[Stage], None] = lambda stage: None,
 ) -> Path:
     """Run, draw and report the named experiments, check the claims; return the path of the report.
+
+    Configs run in this process, or where `launcher` takes them; timings are always taken here, with nothing beside
+    them.
 
     Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`. Rows that are
     there are not computed again, so an interrupted reproduction goes on where it stopped. The report's table shows
@@ -43,7 +48,7 @@ def reproduce(
     store = Store(out / "store")
     for index, experiment in enumerate(experiments):
         later = sum(_cost(other, scale, store) for other in experiments[index + 1 :]) + _claims_cost(claims, scale)
-        _run(experiment, scale, store, later, on_stage)
+        _run(experiment, scale, store, launcher, later, on_stage)
     _check(claims, scale, store, on_stage)
     sections = [_section(experiment, scale, store, out) for experiment in experiments]
     report = out / "report.html"
@@ -111,21 +116,32 @@ def _cost(experiment: Experiment, scale: Scale, store: Store) -> float:
 
 
 def _run(
-    experiment: Experiment, scale: Scale, store: Store, seconds_later: float, on_stage: Callable[[Stage], None]
+    experiment: Experiment,
+    scale: Scale,
+    store: Store,
+    launcher: Launcher | None,
+    seconds_later: float,
+    on_stage: Callable[[Stage], None],
 ) -> None:
-    total = len(experiment.CONFIGS[scale])
-    todo = pending(experiment, scale, store)
-    for index, config in enumerate(todo):
-        share_left = (len(todo) - index) / total
+    def show(progress: Progress) -> None:
+        share_left = 1 - progress.done / progress.total
         seconds_left = experiment.COST[scale] * share_left + seconds_later
-        on_stage(Stage(experiment.ID, total - len(todo) + index, total, seconds_left))
-        started = time.perf_counter()
-        with checkpoints_in(store.path / "checkpoints"):
-            result = experiment.run(config)
-        seconds = time.perf_counter() - started
-        store.add(experiment.ID, config, result.numbers, result.arrays, seconds=seconds)
-        shutil.rmtree(store.path / "checkpoints", ignore_errors=True)
-    on_stage(Stage(experiment.ID, total, total, seconds_later))
+        on_stage(Stage(experiment.ID, progress.done, progress.total, seconds_left))
+
+    here = launcher is None or getattr(experiment, "TIMED", False)
+    place = InProcess(threads="all") if launcher is None or here else launcher
+    work = Work(experiment, tuple(experiment.CONFIGS[scale]))
+    checkpoints = store.path / "checkpoints"
+    with checkpoints_in(checkpoints):  # long trainings in this process go on where a kill left them
+        summary = run_sweep(work, store, place, retry_failed=True, on_progress=show)
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    if summary.failed:
+        failed = store.rows(experiment.ID, failed=True)
+        raise InvalidInput(
+            f"{summary.failed} configs of {experiment.ID} failed, the last one with "
+            f"{failed[-1].traceback.strip().splitlines()[-1]} (parityscope rows {store.path} --failed shows more); "
+            "the same command runs them again"
+        )
 
 
 def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from parityscope import learning
+from parityscope import learning, sweep
 from parityscope.benchmarking import Measurement
 from parityscope.claims.contract import CheckedClaim, Claim
 from parityscope.experiments import entropy_studies
@@ -130,17 +131,46 @@ def reproduction_progress(console: Console, experiments: int) -> Iterator[Callab
         finished: set[str] = set()
 
         def update(stage: Stage) -> None:
-            left = (
-                f"about {stage.seconds_left / 60:.0f} min left"
-                if stage.seconds_left > 90
-                else f"about {stage.seconds_left:.0f} s left"
-            )
+            left = f"about {_duration(stage.seconds_left)} left"
             if stage.done == stage.total:
                 finished.add(stage.experiment)
             bars.update(overall, completed=len(finished), note=left)
             bars.update(current, description=stage.experiment, completed=stage.done, total=stage.total, note="configs")
 
         yield update
+
+
+@contextmanager
+def sweep_progress(console: Console, name: str) -> Iterator[Callable[[sweep.Progress], None]]:
+    """Show a bar with what is done, running and failed, the rate and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(name, total=None, note="")
+
+        def update(progress: sweep.Progress) -> None:
+            left = "" if progress.seconds_left is None else f" · {_duration(progress.seconds_left)} left"
+            note = f"{progress.running} running · {progress.failed} failed · {progress.per_second:.1f}/s{left}"
+            bar.update(task, total=progress.total, completed=progress.done + progress.failed, note=note)
+
+        yield update
+
+
+def _duration(seconds: float) -> str:
+    if seconds > 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+
+
+def sweep_sentence(summary: sweep.Summary, store: Path, tracebacks: Sequence[str]) -> str:
+    """Return how a sweep ended, and for failures the last line of the first and how to go on."""
+    sentence = f"{summary.done} done, {summary.failed} failed, {summary.run_now} of them now: {store}"
+    if tracebacks:
+        reason = tracebacks[0].strip().splitlines()[-1]
+        sentence += (
+            f"\nfirst failure: {reason}\n"
+            f"parityscope rows {store} --failed shows every traceback; --retry-failed runs them again"
+        )
+    return sentence
 
 
 @contextmanager

@@ -31,6 +31,9 @@ _FILES = {
     **{f"W-figure-{number}": f"w_figure_{number}" for number in range(1, 12)},
     "engine-cost": "engine_cost",
     "estimator-benchmark": "estimator_benchmark",
+    "phase-temperature-rate": "phase_temperature_rate",
+    "phase-n-k": "phase_n_k",
+    "phase-heads-noise": "phase_heads_noise",
 }
 EXPERIMENT_IDS = tuple(_FILES)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -54,6 +54,7 @@ class Row:
     versions: dict[str, str] = field(default_factory=dict)
     finished: float = 0.0
     seconds: float = 0.0
+    traceback: str = ""  # of a run that failed; empty when it is done
 
 
 class Table(NamedTuple):
@@ -94,6 +95,22 @@ class Experiment(Protocol):
 
     def findings(self, rows: Sequence[Row]) -> Sequence[Finding]:
         """Set the paper beside what was computed."""
+        ...
+
+
+@runtime_checkable
+class Packable(Protocol):
+    """What an experiment adds when several of its configs fit into one batched tensor program.
+
+    Configs of equal `batch_shape` may share a program; every run in it must give what it gives alone, to 1e-9.
+    """
+
+    def batch_shape(self, config: Any) -> Hashable:
+        """Return what configs must agree on to be packed together."""
+        ...
+
+    def run_batch(self, configs: Sequence[Any]) -> Sequence[Result]:
+        """Compute the rows of several configs at once, in their order."""
         ...
 
 

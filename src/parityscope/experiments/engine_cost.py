@@ -24,6 +24,7 @@ TEXT = (
     "with n, and the closed form linearly. Every point is exact to rounding, or has a proved error below 1e-9."
 )
 COST: dict[Scale, float] = {"smoke": 1, "laptop": 10, "paper": 60}
+TIMED = True  # rows are timings: never measured beside other work
 
 
 class Point(Config):

@@ -12,8 +12,6 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.problems import Parity
 
-Problems = Parity | Sequence[Parity]
-
 
 class Law(NamedTuple):
     """The law of (x, y): y is the parity of the masked bits, P(x_j = 1) = bias, labels flip with P = noise."""
@@ -28,12 +26,17 @@ class Law(NamedTuple):
         return int(self.mask.shape[-1])
 
 
+Problems = Parity | Sequence[Parity] | Law
+
+
 def law_of(problem: Problems) -> Law:
-    """Return the law of one problem, or of one problem per run (same n, bias and noise).
+    """Return the law of one problem, or of one problem per run (same n, bias and noise); a law is its own.
 
     >>> tuple(law_of([Parity(5, (0,)), Parity(5, (3,))]).mask.shape)
     (2, 5)
     """
+    if isinstance(problem, Law):
+        return problem
     if isinstance(problem, Parity):
         return Law(problem.mask(), problem.bias, problem.noise)
     if not problem:

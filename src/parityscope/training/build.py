@@ -14,26 +14,37 @@ from parityscope.training.recipes import Recipe
 _COMPACT_ABOVE = 2**24  # numbers; 128 MB in double precision
 
 
-def build_model(recipe: Recipe, n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
-    """Return a transformer with a leading run axis, one run per seed.
+def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
+    """Return a transformer with a leading run axis, one run per seed; with one recipe for all, or one per seed.
 
     >>> from parityscope.training.recipes import named_recipe
     >>> recipe = named_recipe("as-coded").resolved(8, 2)
     >>> tuple(build_model(recipe, 8, 2, range(5)).attention().shape)
     (5, 2, 8)
     """
+    recipes = [recipe] if isinstance(recipe, Recipe) else list(recipe)
+    recipe = recipes[0]
     assert recipe.heads is not None
     assert recipe.numbers_per_head is not None
     starts = [_start(recipe.heads, int(recipe.numbers_per_head), seed) for seed in seeds]
+    code, temperature = _positions(recipe, n, seeds), float(recipe.temperature)
+    temperatures = [float(one.temperature) for one in recipes]
+    if len(set(temperatures)) > 1:
+        # Scores are divided by τ; runs that have their own have it in their position codes.
+        code, temperature = code / _per_run(temperatures), 1.0
     return ParityTransformer(
         n,
         k,
         recipe.heads,
-        float(recipe.temperature),
-        positions=_positions(recipe, n, seeds),
+        temperature,
+        positions=code,
         readout=_readout(recipe, k),
-        directions=float(recipe.start_radius) * torch.stack(starts),
+        directions=_per_run([float(one.start_radius) for one in recipes]) * torch.stack(starts),
     )
+
+
+def _per_run(values: Sequence[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)[:, None, None]
 
 
 def _start(heads: int, numbers: int, seed: int) -> Tensor:

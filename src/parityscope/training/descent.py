@@ -90,16 +90,39 @@ class TrainingState:
             self.history_risk.append(risk.detach().clone())
 
 
-def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimiser of first order; none of them mixes runs."""
-    rate, betas = float(recipe.learning_rate), (recipe.beta1, recipe.beta2)
+def make_optimiser(model: nn.Module, *recipes: Recipe) -> torch.optim.Optimizer:
+    """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs."""
+    recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
+    rate, betas = max(rates), (recipe.beta1, recipe.beta2)
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=rate, betas=betas)
-    if recipe.optimiser == "gradient-descent":
-        return torch.optim.SGD(model.parameters(), lr=rate)
-    per_head = recipe.optimiser == "head-normalised"
-    shared = (-1,) if per_head else (-2, -1)
-    return NormalisedMomentum(model.parameters(), rate, betas, shared_dimensions=shared, grow=per_head)
+        optimiser: torch.optim.Optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=betas)
+    elif recipe.optimiser == "gradient-descent":
+        optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+    else:
+        per_head = recipe.optimiser == "head-normalised"
+        shared = (-1,) if per_head else (-2, -1)
+        optimiser = NormalisedMomentum(model.parameters(), rate, betas, shared_dimensions=shared, grow=per_head)
+    if min(rates) < rate:
+        _shorten_steps(optimiser, torch.tensor(rates, dtype=torch.float64) / rate)
+    return optimiser
+
+
+def _shorten_steps(optimiser: torch.optim.Optimizer, shares: Tensor) -> None:
+    """Let every run take its share of each step: a step is proportional to the learning rate in all optimisers here."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    before: list[Tensor] = []
+
+    def remember(*_: object) -> None:
+        before[:] = [p.detach().clone() for p in parameters]
+
+    @torch.no_grad()
+    def shorten(*_: object) -> None:
+        for p, old in zip(parameters, before, strict=True):
+            share = shares.to(p).reshape(-1, *[1] * (p.dim() - 1))
+            p.copy_(old + share * (p - old))
+
+    optimiser.register_step_pre_hook(remember)
+    optimiser.register_step_post_hook(shorten)
 
 
 def descend(

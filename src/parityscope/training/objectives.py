@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int8
@@ -14,6 +13,7 @@ from parityscope.errors import InvalidInput
 from parityscope.models import AdditiveScore, Cosine, ParityTransformer
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_risk
+from parityscope.risk.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
 from parityscope.risk.sampling import sample_mean
 from parityscope.training.descent import Evaluation, Objective
@@ -23,10 +23,12 @@ def population_objective(
     model: ParityTransformer, problems: Sequence[Parity], loss: str, engine: str = "auto"
 ) -> Objective:
     """Return the objective on all 2^n inputs; log-correlation watches the hinge risk."""
+    # The law is made once: stacking the masks of hundreds of runs at every step would cost more than the risk.
     if loss != "log-correlation":
+        noisy = law_of(problems)
 
         def descend_on_risk() -> Evaluation:
-            risk = population_risk(model, problems, loss=loss, engine=engine).value
+            risk = population_risk(model, noisy, loss=loss, engine=engine).value
             return Evaluation(risk, risk)
 
         return descend_on_risk
@@ -34,14 +36,15 @@ def population_objective(
         raise InvalidInput("log-correlation has a closed form for the cosine readout only: use loss = hinge")
     # Label noise scales the correlation by a constant: its logarithm has the same gradient, the clean risk says when
     # to stop.
-    clean = [replace(problem, noise=0.0) for problem in problems]
-    law = law_of(clean)
+    law = law_of(problems)._replace(noise=0.0)
 
     def descend_on_log_correlation() -> Evaluation:
+        score = model.additive_score()
+        assert score is not None
         # No gradient flows through the risk here, so it need not be tracked.
         with torch.no_grad():
-            risk = population_risk(model, clean, loss="hinge", engine="closed-form").value
-        return Evaluation(-log_correlation(model.score_weights(), law), risk)
+            risk = 1 - exact_correlation(score, law)
+        return Evaluation(-log_correlation(score.weights, law), risk)
 
     return descend_on_log_correlation
 

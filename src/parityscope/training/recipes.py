@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -252,3 +253,18 @@ def named_recipe(name: str) -> Recipe:
     if name not in RECIPES:
         raise InvalidInput(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}")
     return RECIPES[name]
+
+
+# What runs of one tensor program may each have their own of.
+OF_A_RUN = ("temperature", "learning_rate", "start_radius")
+
+
+def check_trainable_together(recipes: Sequence[Recipe]) -> None:
+    """Refuse resolved recipes that do not fit into one tensor program."""
+    shared = [recipe.model_dump(exclude={"name", "summary", "on_samples", *OF_A_RUN}) for recipe in recipes]
+    for other in shared[1:]:
+        differs = [field for field, value in shared[0].items() if other[field] != value]
+        if differs:
+            raise InvalidInput(
+                f"recipes trained together may differ in {', '.join(OF_A_RUN)} only, these differ in {differs[0]}"
+            )

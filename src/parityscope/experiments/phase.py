@@ -1,0 +1,146 @@
+"""What the phase diagrams share: a cell of seeds, its packed training, the heat maps with contours, the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pydantic import Field
+
+from parityscope.experiments import training_runs
+from parityscope.experiments.contract import Config, Result, Row, Table
+from parityscope.experiments.training_runs import Training, train_together
+from parityscope.figures import HEAT, colour, new_figure
+from parityscope.measures import Share, wilson_share
+
+# Cells per program: some thousand runs, after which a program is no longer bound by its overhead.
+PACK = 64
+
+
+class Cell(Config):
+    """Some seeds at one point of a diagram; `panel` names the diagram."""
+
+    panel: str
+    recipe: str
+    n: int
+    k: int
+    seeds: int
+    samples: int | None = None
+    noise: float = 0.0
+    settings: dict[str, Any] = Field({}, description="fields of the recipe that are changed")
+
+    def trainings(self) -> list[Training]:
+        """Return one training per seed."""
+        shared = self.model_dump(exclude={"panel", "seeds"})
+        return [Training(seed=seed, **shared) for seed in range(self.seeds)]
+
+
+def batch_shape(config: Cell) -> tuple[Any, ...]:
+    """Return what cells must share to be one tensor program."""
+    return training_runs.batch_shape(config.trainings()[0])
+
+
+def run_batch(configs: Sequence[Cell]) -> list[Result]:
+    """Train all seeds of all cells at once."""
+    trained = train_together([training for cell in configs for training in cell.trainings()])
+    results, first = [], 0
+    for cell in configs:
+        runs = slice(first, first + cell.seeds)
+        learned, steps = trained.learned[runs], trained.steps[runs]
+        numbers = {
+            "learned": int(learned.sum()),
+            "recovered": int(trained.recovered[runs].sum()),
+            "diverged": int(trained.diverged[runs].sum()),
+            "median_steps": int(steps[learned].median()) if bool(learned.any()) else None,
+        }
+        results.append(Result(numbers))
+        first += cell.seeds
+    return results
+
+
+def run(config: Cell) -> Result:
+    """Train the seeds of one cell."""
+    return run_batch([config])[0]
+
+
+def share_of(rows: Sequence[Row]) -> Share:
+    """Return the share of seeds that learned, over all rows."""
+    return wilson_share(sum(row.numbers["learned"] for row in rows), sum(row.config["seeds"] for row in rows))
+
+
+Axis = Callable[[Row], float]
+
+
+def panels_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of every panel, in the order they were made."""
+    names = list(dict.fromkeys(row.config["panel"] for row in rows))
+    return {name: [row for row in rows if row.config["panel"] == name] for name in names}
+
+
+def draw_phases(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis], columns: int) -> Figure:
+    """Draw a heat map per panel: the share of seeds that learned, with counts.
+
+    The solid contour is where half of the seeds learn. Between the dashed ones Wilson's 95 % interval contains one
+    half: there the seeds do not decide.
+    """
+    panels = panels_of(rows)
+    x_values, y_values = (sorted({axis(row) for row in rows}) for _, axis in (x, y))
+    height = math.ceil(len(panels) / columns)
+    size = (1.4 + columns * (0.6 + 0.42 * len(x_values)), height * (1.1 + 0.36 * len(y_values)))
+    figure, grid = new_figure(*size, height, columns, squeeze=False, sharex=True, sharey=True)
+    places = list(grid.flat)
+    images = []
+    for axes, (name, cells) in zip(places, panels.items(), strict=False):
+        images.append(_draw_panel(axes, cells, (x[1], x_values), (y[1], y_values)))
+        seeds = "–".join(str(count) for count in sorted({row.config["seeds"] for row in cells}))
+        axes.set_title(f"{name} ({seeds} seeds)", fontsize=10)
+    for axes in places[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[:, 0]:
+        axes.set(ylabel=y[0], yticks=range(len(y_values)), yticklabels=[f"{value:g}" for value in y_values])
+    for index, axes in enumerate(places[: len(panels)]):
+        axes.set(xticks=range(len(x_values)))
+        axes.set_xticklabels([f"{value:g}" for value in x_values], fontsize=8)
+        lowest = index + columns >= len(panels)
+        axes.tick_params(length=0, labelbottom=lowest)
+        axes.set_xlabel(x[0] if lowest else "")
+    figure.colorbar(images[0], ax=grid, label="share of seeds that learned", pad=0.01)
+    return figure
+
+
+def _draw_panel(axes: Axes, rows: Sequence[Row], x: tuple[Axis, list[float]], y: tuple[Axis, list[float]]) -> Any:
+    empty = [[math.nan] * len(x[1]) for _ in y[1]]
+    value, low, high = ([list(line) for line in empty] for _ in range(3))
+    for row in rows:
+        across, up, share = x[1].index(x[0](row)), y[1].index(y[0](row)), share_of([row])
+        value[up][across], low[up][across], high[up][across] = share.value, share.low, share.high
+        ink = "black" if share.value > 0.6 else "white"
+        axes.text(across, up, str(share.successes), ha="center", va="center", color=ink, fontsize=8)
+    image = axes.imshow(value, cmap=HEAT, vmin=0, vmax=1, aspect="auto", origin="lower")
+    for surface, style in ((value, "solid"), (low, "dashed"), (high, "dashed")):
+        known = [number for line in surface for number in line if not math.isnan(number)]
+        if min(known) < 0.5 < max(known):
+            axes.contour(surface, levels=[0.5], colors=[colour(1)], linestyles=[style], linewidths=1.6)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def phase_table(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis]) -> Table:
+    """Return every cell as learned/seeds with its 95 % interval: a line per panel and y, a column per x."""
+    x_values = sorted({x[1](row) for row in rows})
+    lines = []
+    for name, cells in panels_of(rows).items():
+        for up in sorted({y[1](row) for row in cells}, reverse=True):
+            found = {x[1](row): str(share_of([row])) for row in cells if y[1](row) == up}
+            lines.append([name, f"{up:g}", *(found.get(across, "–") for across in x_values)])
+    return Table(["panel", f"{y[0]} ╲ {x[0]}", *(f"{across:g}" for across in x_values)], lines)
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """Return how many cells every seed learned in, and in how many none."""
+    every = sum(row.numbers["learned"] == row.config["seeds"] for row in rows)
+    none = sum(row.numbers["learned"] == 0 for row in rows)
+    return f"{share_of(rows)} seeds; all of them in {every} of {len(rows)} cells, none in {none}"

@@ -1,0 +1,179 @@
+"""`parityscope sweep` and `rows` as a user meets them, also where there is no room and in Slurm jobs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from parityscope.store import Store
+from sweep_specs import TROUBLE, contents, written
+
+COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()"]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def parityscope(*arguments, env=ONE_THREAD):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, env=env, timeout=180, check=False
+    )
+
+
+def test_a_sweep_from_start_to_export(tmp_path):
+    configs = '[Point(x=1), Point(x=2), Point(x=3, what="raise")]'
+    spec, out = written(tmp_path / "spec.py", TROUBLE, configs), tmp_path / "out"
+    first = parityscope("sweep", spec, "--out", out)
+    assert first.returncode == 1
+    assert "2 done, 1 failed, 3 of them now" in first.stdout
+    assert "first failure: ValueError: no answer for 3" in first.stdout
+    assert "--retry-failed runs them again" in first.stdout
+    again = parityscope("sweep", spec, "--out", out, "--json")
+    assert json.loads(again.stdout) == {"done": 2, "failed": 1, "run_now": 0, "store": str(out / "store")}
+    rows = [json.loads(line) for line in parityscope("rows", out, "--where", "x=2").stdout.splitlines()]
+    assert [row["numbers.square"] for row in rows] == [4]
+    assert "ValueError: no answer for 3" in parityscope("rows", out, "--failed").stdout
+    exported = parityscope("rows", out, "--export", tmp_path / "rows.csv")
+    assert "2 rows written" in exported.stdout
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("sweep", "nowhere.py"), "nowhere.py"),
+        (("sweep", "SPEC", "--slurm", "--scheduler", "tcp://127.0.0.1:1"), "--slurm and --scheduler are two places"),
+        (("sweep", "SPEC", "--scheduler", "tcp://127.0.0.1:1", "--workers", 2), "leave --workers out"),
+        (("sweep", "SPEC", "--slurm-option", "queue"), "--slurm-option 'queue' is not of the form"),
+        (("sweep", "SPEC", "--workers", 0), "--workers"),
+        (("sweep", "SPEC", "--out", "/proc/nowhere"), "/proc/nowhere"),
+        (("rows", "nowhere"), "nowhere holds no rows"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, sentence):
+    from parityscope.cli import main
+
+    spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
+    monkeypatch.chdir(tmp_path)
+    given = [str(spec) if argument == "SPEC" else str(argument) for argument in arguments]
+    monkeypatch.setattr(sys, "argv", ["parityscope", *given])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert sentence in printed.err
+    assert printed.out == ""
+
+
+def test_ctrl_c_ends_the_workers_and_says_how_to_go_on(tmp_path):
+    spec, out = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x, seconds=0.4) for x in range(60)]"), tmp_path / "out"
+    process = subprocess.Popen(
+        [*COMMAND, "sweep", spec, "--workers", "2", "--out", out],
+        env=ONE_THREAD,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (
+        (out / "store" / "store.sqlite").exists() and Store(out / "store").keys("trouble")
+    ):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the parent and to every worker
+    pressed = time.monotonic()
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert time.monotonic() - pressed < 20
+    assert b"stopped; what was finished is stored, and the same command goes on from there" in errors
+    assert b"Traceback" not in errors
+    assert output == b""
+    assert 0 < len(Store(out / "store").keys("trouble")) < 60
+
+
+def mounted(folder, *options):
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("cannot mount a small file system here")
+    return folder
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_what_it_has(tmp_path):
+    disk = mounted(tmp_path / "disk", "size=256k")
+    try:
+        spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(2000)]")
+        done = parityscope("sweep", spec, "--out", disk, "--pack", 20)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert "full" in done.stderr
+        subprocess.run(["mount", "-o", "remount,size=8M", str(disk)], check=True)
+        kept = len(Store(disk / "store").rows("trouble"))
+        assert kept > 0
+        assert Store(disk / "store").damaged() == {}
+        more = parityscope("sweep", spec, "--out", disk, "--pack", 20, "--json")
+        assert json.loads(more.stdout)["run_now"] == 2000 - kept
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_read_only_folder_is_one_sentence(tmp_path):
+    disk = mounted(tmp_path / "disk", "size=1M")
+    try:
+        spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
+        assert parityscope("sweep", spec, "--out", disk).returncode == 0
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        spec.write_text(spec.read_text().replace("x=1", "x=2"))
+        done = parityscope("sweep", spec, "--out", disk)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert str(disk) in done.stderr
+        assert done.stderr.count("\n") <= 2
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+# Slurm's two commands as far as dask-jobqueue uses them; jobs are real processes, and scripts are kept.
+SBATCH = """#!/bin/sh
+cp "$1" "$JOBS/job-$$.sh"
+setsid sh "$JOBS/job-$$.sh" > "$JOBS/log-$$" 2>&1 < /dev/null &
+echo $! >> "$JOBS/started"
+echo "Submitted batch job $!"
+"""
+SCANCEL = """#!/bin/sh
+for job in "$@"; do kill -9 -- "-$job"; done
+"""
+
+
+def test_slurm_jobs_run_the_sweep(tmp_path):
+    pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: pip install 'parityscope[cluster]'")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    env = {**ONE_THREAD, "PATH": f"{programs}:{os.environ['PATH']}", "JOBS": str(tmp_path)}
+    spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(12)]")
+    try:
+        options = ("--slurm-option", "interface=lo", "--slurm-option", f"local_directory={tmp_path}")
+        done = parityscope("sweep", spec, "--slurm", "--workers", 2, *options, "--pack", 3, "--out", tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
+        assert "12 done, 0 failed" in done.stdout
+        assert len((tmp_path / "started").read_text().split()) >= 2
+        parityscope("sweep", spec, "--out", tmp_path / "here", "--pack", 3)
+        assert contents(tmp_path / "store") == contents(tmp_path / "here" / "store")
+    finally:
+        for job in (tmp_path / "started").read_text().split():
+            subprocess.run(["kill", "-9", "--", f"-{job}"], capture_output=True, check=False)
+
+
+def test_reproduce_on_workers_gives_the_rows_of_reproduce(tmp_path):
+    arguments = ("reproduce", "phase-heads-noise", "engine-cost", "--scale", "smoke", "--out")
+    for place, options in (("here", ()), ("there", ("--workers", 2))):
+        done = parityscope(*arguments, tmp_path / place, *options)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / place / "report.html").exists()
+    here, there = (contents(tmp_path / place / "store", "phase-heads-noise") for place in ("here", "there"))
+    assert len(here) > 0
+    assert here == there
