@@ -7,7 +7,7 @@ from parityscope.claims import check, named_claims
 from parityscope.claims.contract import Context
 from parityscope.training import objectives
 
-IN_PART = {"H2-softmax", "H2-initial-variance", "P-theorem-5-circle"}
+IN_PART = {"H2-softmax", "H2-initial-variance", "P-theorem-5-circle", "P-samples"}
 
 
 @pytest.mark.parametrize("claim", named_claims(["H2", "P"]), ids=lambda claim: claim.id)

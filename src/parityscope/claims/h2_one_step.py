@@ -11,13 +11,16 @@ from parityscope.claims.contract import Check, Claim, Context
 from parityscope.learning import Learned, learn
 from parityscope.measures import wilson_share
 from parityscope.problems import draw_problems
-from parityscope.theory import initial_score_variance, polylog_numbers
+from parityscope.theory import best_uniform_step, initial_score_variance, one_step_learning_rate, polylog_numbers
 from parityscope.training.pair_step import fitted_exponent, smallest_code
 
 
 def _one_step_runs(n: int, seeds: int, variance: float | None = None) -> Learned:
     radius = "√(r/log n)" if variance is None else math.sqrt(polylog_numbers(n) * variance)
-    return learn(draw_problems(n, 2, range(seeds)), "one-step", range(seeds), start_radius=radius)
+    # From exactly uniform attention the best step is shorter: nothing but the pair's imbalance is left to grow.
+    units = best_uniform_step(n, polylog_numbers(n)) if variance == 0 else None
+    rate = one_step_learning_rate(n, score_units=units)
+    return learn(draw_problems(n, 2, range(seeds)), "one-step", range(seeds), start_radius=radius, learning_rate=rate)
 
 
 def _one_step(context: Context) -> Check:
