@@ -36,7 +36,7 @@ TEXT = (
     "Left: training examples seen when every held-out token was right for the first time, against the number of hidden"
     " bits k; an open triangle means that the budget ended first. Right: accuracy (solid) and the normalised attention "
     "entropy of the sparsest head (dashed, Eq. (1)) during training. Laptop scale is a decoder of width 64 with one "
-    "layer; its no-CoT runs have four heads, since one head does not learn two bits within the budget."
+    "layer and four heads (one head does not learn two bits without CoT within the budget), best of two rates with CoT."
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 45, "paper": 4e5}
 CHAIN, ANSWER = "with CoT", "without CoT"
@@ -48,7 +48,11 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         for k in (1, 2)
     ],
     "laptop": [
-        *(Decoder(label=CHAIN, training=laptop(16, k, steps=1000, heads=4)) for k in (1, 2, 3, 4, 8, 12)),
+        *(
+            Decoder(label=CHAIN, training=laptop(16, k, steps=400, heads=4, learning_rate=rate))
+            for k in (1, 2, 3, 4, 8, 12)
+            for rate in (5e-4, 1e-3)
+        ),
         *(
             Decoder(
                 label=ANSWER,
@@ -79,7 +83,9 @@ def plot(rows: Sequence[Row]) -> Figure:
         draw_progress(right, shown, index, f"{shown.config['label']}, k = {shown.config['training']['k']}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
     left.legend()
-    right.set(xlabel="step", ylabel="accuracy, entropy", ylim=(-0.02, 1.03), xscale="symlog")
+    first = min(float(row.arrays["step"][1]) for row in rows)
+    right.set(xlabel="step", ylabel="accuracy, entropy", ylim=(-0.02, 1.03), xscale="log")
+    right.set_xlim(left=first)
     right.legend(fontsize=9, loc="lower left")
     return figure
 

@@ -59,7 +59,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         for layers in (1, 2)
         for k in (1, 2)
     ],
-    "laptop": _configs((1, 2, 3), ((1, 1), (1, 4), (2, 4)), 12, (400, 800), held_out=512, evaluate_every=20),
+    "laptop": _configs((1, 2, 3), ((1, 1), (1, 4), (2, 4)), 12, (400, 400), held_out=512, evaluate_every=20),
     "paper": [
         Decoder(
             label=f"{layers} × {heads}",

@@ -45,7 +45,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
     ],
     "laptop": [
         *(Decoder(label=COUNT, training=laptop(40, k, steps=800)) for k in (5, 10, 20, 30, 40)),
-        Decoder(label=MAP, training=laptop(40, 20, steps=800, extra_steps=400)),
+        Decoder(label=MAP, training=laptop(40, 20, steps=800, decay=False, extra_steps=200)),
     ],
     "paper": [
         *(
