@@ -60,7 +60,8 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     solver_ : which solver answered, or None
     reason_ : one sentence that says why this is the answer
     attempts_ : everything that was tried, with its outcome and its seconds
-    p_value_ : exact (labels dealt to rows at random), corrected for every support that could have been found
+    p_value_ : exact (labels dealt to rows at random), corrected for every support that could have been found; 0.0 when
+        it is too small for a float
     noise_rate_ : the share of rows whose label differs from the parity
     held_out_accuracy_ : accuracy on the held-out rows of the rule fitted on the others
     bits_ : the questions whose parity is taken, such as `x > 0.5`
