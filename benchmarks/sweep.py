@@ -71,7 +71,7 @@ def packed() -> Iterator[Measurement]:
 
 def processes() -> Iterator[Measurement]:
     """Two processes against one, on work that cannot be packed; both pools are warm before the clock starts."""
-    count = 160
+    count = 48
     times: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(3):
         for workers, seconds in times.items():
