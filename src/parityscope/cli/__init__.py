@@ -1,0 +1,30 @@
+"""The command line: argument parsing only. Each file registers its commands with the application."""
+
+from __future__ import annotations
+
+import sys
+
+from parityscope.cli import (  # noqa: F401
+    laboratory,
+    own_data,
+    training,  # first, so that `learn` heads the list of commands
+)
+from parityscope.cli.application import ERRORS, app
+from parityscope.errors import InvalidInput
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence and exit code 2, never a traceback."""
+    try:
+        app()
+    except InvalidInput as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+
+
+def _stop(sentence: str) -> None:
+    ERRORS.print(f"parityscope: {sentence}", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(2)
