@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from parityscope.cli import (  # noqa: F401
-    laboratory,
-    own_data,
-    training,  # first, so that `learn` heads the list of commands
-)
+from parityscope.cli import laboratory, own_data, training  # noqa: F401
 from parityscope.cli.application import ERRORS, app
 from parityscope.errors import InvalidInput
 
