@@ -31,9 +31,9 @@ ID = "W-figure-3"
 TITLE = "W, Figure 3: many hidden bits with chain of thought, and sparse attention"
 TEXT = (
     "Left: training examples until every held-out token is right, one layer and one head with chain of thought, against"
-    " k; the line is the least-squares one, a triangle means that the budget ended first. Right: attention of the positions that predict, on one held-out input after"
-    " the stated number of extra steps; squares mark the secret bit each next token depends on. The paper has n = 100 "
-    "on the left; laptop scale has n = 40."
+    " k; the line is the least-squares one, a triangle means that the budget ended first. Right: attention of the "
+    "positions that predict, on one held-out input after the stated number of extra steps; squares mark the secret bit "
+    "each next token depends on. The paper has n = 100 on the left; laptop scale has n = 40."
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 50, "paper": 1e6}
 COUNT, MAP = "samples", "attention map"
