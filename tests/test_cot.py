@@ -116,3 +116,16 @@ def test_entropy_is_that_of_the_definition_position_by_position():
                 -sum(p * math.log(p) for p in maps[a, b, i].tolist() if p > 0) / math.log(i + 1) for i in range(1, 6)
             ]
             assert abs(attention_entropy(maps)[a, b].item() - min(ratios)) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [6, 12])
+def test_chain_of_thought_learns_within_100_000_samples_and_its_absence_does_not(k):
+    settings = {"n": 20, "k": k, "batch": 256, "learning_rate": 5e-4, "steps": 390}
+    for seed in range(3):
+        run = train_on_sequences(CotTraining(**settings, seed=seed))
+        assert run.accuracy == run.free_running == 1.0
+        assert run.samples_to(1.0) < 100_000
+        assert run.cpu_seconds < 80
+        without = train_on_sequences(CotTraining(**settings, seed=seed, chain_of_thought=False))
+        assert max(without.history.accuracy) < 0.5 + 6 * 0.5 / math.sqrt(2048)

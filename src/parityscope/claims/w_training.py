@@ -176,6 +176,9 @@ def _from_rows(
         if context.scale == "smoke":
             return Check("not testable here", "smoke rows", {}, "Trainings of 20 steps say nothing about learning.")
         verdict, number, how = judge(rows)
+        if verdict == "fails" and context.scale != "paper":
+            # Other sizes than the paper's refute nothing about the paper's own.
+            verdict, how = "not testable here", f"{how} It did not show at this scale."
         findings = {finding.paper: finding.here for finding in load_experiment(experiment).findings(rows)}
         return Check(verdict, number, findings, how)
 
@@ -185,15 +188,18 @@ def _from_rows(
 def _figure_1(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     from parityscope.experiments.w_training import best_by, budget, growth, samples, with_chain
 
-    factor = {}
+    factor, missed = {}, 0
     for chain in (True, False):
         best = best_by(with_chain(rows, chain), "k")
+        missed += sum(samples(row) is None for row in best.values()) if chain else 0
         factor[chain] = growth([(k, float(samples(row) or budget(row))) for (k,), row in best.items()]) or 1.0
     verdict: Verdict = "holds" if factor[False] > 2 and factor[True] < 1.3 else "fails"
+    if verdict == "holds" and missed:
+        verdict = "holds in part"
     how = (
         "An exponential was fitted to the samples needed against k; without CoT a budget that ended counts as reached."
     )
-    return verdict, f"× {factor[False]:.1f} per bit without, × {factor[True]:.2f} with CoT", how
+    return verdict, f"× {factor[False]:.1f} per bit without, × {factor[True]:.2f} with CoT, {missed} k not reached", how
 
 
 def _figure_2(rows: Sequence[Row]) -> tuple[Verdict, str, str]:

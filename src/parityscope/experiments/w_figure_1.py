@@ -131,7 +131,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         Finding(
             "Without CoT the samples needed grow exponentially with k; with CoT linearly.",
             f"Factor per bit {factors[False] or float('nan'):.2f} without ({lists[False]}; a budget that ended counts "
-            f"as the samples needed, so this is a lower bound) and {factors[True] or float('nan'):.2f} with "
+            f"as the samples needed, so both are lower bounds) and {factors[True] or float('nan'):.2f} with "
             f"({lists[True]}).",
         ),
         Finding("As attention becomes sparser, accuracy jumps.", "; ".join(timing) + "."),

@@ -31,7 +31,7 @@ TEXT = (
     "layers × heads. A pool can be too small (it is memorised) and too large (it is not learned in as many steps). The "
     "paper has (20, 6) with 5000 to 10⁶ inputs; laptop scale (16, 4) with 500 to 8000 and fresh samples."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 70, "paper": 3e6}
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 3e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [Decoder(label="1 × 2", training=smoke_pool(pool, heads=2)) for pool in (16, 40)],

@@ -26,7 +26,7 @@ TEXT = (
     " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; laptop "
     "scale (16, 4) and 2000 inputs, one layer."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 30, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 2, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [Decoder(label=f"1 × {heads}", training=smoke_pool(24, heads=heads)) for heads in (1, 2)],

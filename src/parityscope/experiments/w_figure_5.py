@@ -30,7 +30,7 @@ TEXT = (
     "has (20, 6), 4 layers × 4 heads, 50 000 inputs against 10⁶; laptop scale (16, 4), 1 layer × 4 heads, 2000 against "
     "8000."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 35, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [Decoder(label="pool", training=smoke_pool(pool, heads=2)) for pool in (16, 40)],

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
 
 from parityscope.cot import CROSSINGS, CotTraining, train_on_sequences
 from parityscope.experiments.contract import Config, Result, Row, Table
@@ -153,6 +154,7 @@ def draw_map(axes: Axes, row: Row, layer: int = 0, head: int = 0) -> AxesImage:
     image = axes.imshow(attention, aspect="auto", cmap=HEAT, vmin=0, vmax=1, interpolation="nearest")
     axes.scatter(task.secret, range(task.k), s=26, marker="s", facecolors="none", edgecolors=colour(1), linewidths=1.1)
     axes.set(xlabel="attended position", ylabel="chain position")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.axvline(task.n - 0.5, color=colour(0), linewidth=0.8)
     return image
 
