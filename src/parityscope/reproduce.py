@@ -124,7 +124,7 @@ def _run(
     on_stage: Callable[[Stage], None],
 ) -> None:
     def show(progress: Progress) -> None:
-        share_left = 1 - progress.done / progress.total
+        share_left = 1 - progress.done / max(1, progress.total)
         seconds_left = experiment.COST[scale] * share_left + seconds_later
         on_stage(Stage(experiment.ID, progress.done, progress.total, seconds_left))
 

@@ -138,6 +138,7 @@ def softmax_derivative(
 
     `wave` holds sin(2πp/n) for a13 and cos(2πp/n) for a14.
 
+    >>> import torch
     >>> half = torch.tensor([0.5, 0.5])
     >>> softmax_derivative(half, torch.tensor([1.0, -1.0]), tau=1.0).tolist()
     [0.5, -0.5]
@@ -150,6 +151,7 @@ def softmax_derivative_as_printed(
 ) -> Float[Tensor, "*batch n"]:
     """Return the derivative as Lemma 14's proof prints it, with a plus before Σ_{j≠p} γ_p γ_j w_j: it is wrong.
 
+    >>> import torch
     >>> half = torch.tensor([0.5, 0.5])
     >>> softmax_derivative_as_printed(half, torch.tensor([1.0, -1.0]), tau=1.0).tolist()
     [0.0, 0.0]
