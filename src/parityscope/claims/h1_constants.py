@@ -186,13 +186,13 @@ CLAIMS = (
         "H1-lemma-7",
         "The risk is max{2l₁C, 2(l₂ + B)}-smooth in the heads.",
         _bound_check(_RISK_GRADIENT),
-        seconds=6,
+        seconds=2,
     ),
     Claim(
         "H1-lemma-14",
         "ŷ is 2k(20/τ² + 32k²/(τ²√b))-smooth in the heads (Lemma 6).",
         _bound_check(_GRADIENT),
-        seconds=6,
+        seconds=2,
     ),
     Claim(
         "H1-lemma-14-derivative",
@@ -204,12 +204,12 @@ CLAIMS = (
         "H1-lemma-15",
         "ŷ is (8k²/τ)√(2k)-Lipschitz in the heads.",
         _bound_check(_PREDICTION),
-        seconds=3,
+        seconds=1,
     ),
     Claim(
         "H1-lemma-16",
         "ŷ·∇ŷ is √(2k)(4k³(20/τ² + 32k²/(τ²√b)) + (8k²/τ)²)-Lipschitz in the heads.",
         _bound_check(_PRODUCT),
-        seconds=7,
+        seconds=2,
     ),
 )

@@ -137,19 +137,19 @@ CLAIMS = (
         "H1-proposition-3-ffnn",
         "FFNNs with one hidden layer of exactly k neurons and 2k + 2 distinct parameters express k-parity.",
         _proposition_3_ffnn,
-        seconds=3,
+        seconds=2,
     ),
     Claim(
         "H1-proposition-3-transformer",
         "Transformers with k heads, k neurons and 18k + 2 distinct parameters express k-parity.",
         _proposition_3_transformer,
-        seconds=3,
+        seconds=1,
     ),
     Claim(
         "H1-proposition-4",
         "To learn k-parity by gradient descent an FFNN needs Ω(n) parameters.",
         _proposition_4,
-        seconds=6,
+        seconds=3,
         experiment="H1-parameter-efficiency",
     ),
 )

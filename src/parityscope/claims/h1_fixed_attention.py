@@ -227,7 +227,7 @@ CLAIMS = (
         "H1-theorem-11",
         "For any frozen attention and any embeddings some support has risk ≥ (1 − 2m/2^⌈(n−1)/5m⌉)(1 − ‖α‖‖β‖·5m²/n)².",
         _theorem_11,
-        seconds=14,
+        seconds=8,
         experiment="H1-frozen-attention",
     ),
     Claim(

@@ -159,7 +159,7 @@ CLAIMS = (
         "H1-lemma-18",
         "If v*₁ > 0, the squared derivatives of the score add up to at least 2c₂²τ²/n² over the heads.",
         _lemma_18,
-        seconds=6,
+        seconds=1,
     ),
     Claim(
         "H1-lemma-19",

@@ -156,13 +156,13 @@ CLAIMS = (
         "H1-lemma-8",
         "The risk satisfies the PL condition ½‖∇L‖² ≥ μL with μ = min{64μ₁, μ₂}/2^{n+1} > 0.",
         _lemma_8,
-        seconds=6,
+        seconds=2,
         experiment="H1-why-it-fails",
     ),
     Claim(
         "H1-lemma-17",
         "The loss gradients of two examples never oppose each other: their product over a head is ≥ 0.",
         _lemma_17,
-        seconds=3,
+        seconds=1,
     ),
 )

@@ -184,21 +184,21 @@ CLAIMS = (
         "H1-theorem-5",
         "Training k heads on the frozen zig-zag converges to risk 0 at a linear rate, L(t) ≤ cᵗ L(0), from risk 1.",
         _theorem_5,
-        seconds=22,
+        seconds=15,
         experiment="H1-success",
     ),
     Claim(
         "H1-remark-9",
         "Transformers learn k-parity with O(k) numbers, fewer than any FFNN's Ω(n).",
         _remark_9,
-        seconds=7,
+        seconds=3,
         experiment="H1-parameter-efficiency",
     ),
     Claim(
         "H1-remark-10",
         "Transformers learn k-parity under uniform bits, for every k, odd or even.",
         _remark_10,
-        seconds=8,
+        seconds=4,
         experiment="H1-success",
     ),
     Claim(
@@ -206,7 +206,7 @@ CLAIMS = (
         "Heads settle on one bit each when hidden bits are apart; with neighbours two heads share a direction between "
         "them, and hard attention is impossible.",
         _figure_2,
-        seconds=20,
+        seconds=34,
         experiment="H1-figure-2",
     ),
 )

@@ -314,38 +314,38 @@ def _worst_loss(context: Context) -> Check:
 
 
 CLAIMS = (
-    Claim("P-closed-form", "Risks of ŷ = cos(πS) are products over positions.", _closed_form, seconds=3),
+    Claim("P-closed-form", "Risks of ŷ = cos(πS) are products over positions.", _closed_form, seconds=1),
     Claim("P-worst-loss", "The loss on the worst of all inputs is 1 − cos(πΣ|c − 1_B|/2).", _worst_loss, seconds=1),
-    Claim("P-concavity", "log C is strictly concave on D, which contains uniform attention.", _concavity, seconds=4),
+    Claim("P-concavity", "log C is strictly concave on D, which contains uniform attention.", _concavity, seconds=3),
     Claim(
         "P-gradient-signs",
         "On D the gradient of log C raises hidden weights below 1 and no other.",
         _gradient_signs,
         seconds=4,
     ),
-    Claim("P-one-head", "One head converges from every start in D, with 1 − C ≈ k/(4t).", _one_head, seconds=4),
+    Claim("P-one-head", "One head converges from every start in D, with 1 − C ≈ k/(4t).", _one_head, seconds=2),
     Claim(
         "P-one-step",
         "One gradient step from exactly uniform logits is exact for every k (orthogonal positions).",
         _one_step,
-        seconds=3,
+        seconds=1,
         experiment="P-every-k",
     ),
     Claim(
         "P-few-steps",
         "With random-sign positions one head of 3k log n numbers needs at most three second-order steps.",
         _few_steps,
-        seconds=6,
+        seconds=1,
         experiment="P-every-k",
     ),
-    Claim("P-squared-hinge", "Squared hinge adds a term that does not depend on B.", _squared_hinge, seconds=8),
-    Claim("P-theorem-5-circle", "Theorem 5 of H1, repaired: the circle with 2k numbers learns.", _circle, seconds=4),
+    Claim("P-squared-hinge", "Squared hinge adds a term that does not depend on B.", _squared_hinge, seconds=2),
+    Claim("P-theorem-5-circle", "Theorem 5 of H1, repaired: the circle with 2k numbers learns.", _circle, seconds=1),
     Claim(
         "P-samples",
         "One widened gradient names B from about n^{k−1} log n examples.",
         _samples,
-        seconds=6,
+        seconds=3,
         experiment="H2-samples",
     ),
-    Claim("P-noise-and-bias", "Label noise and biased bits change constants only.", _noise_and_bias, seconds=2),
+    Claim("P-noise-and-bias", "Label noise and biased bits change constants only.", _noise_and_bias, seconds=1),
 )

@@ -310,20 +310,20 @@ CLAIMS = (
         "W-theorem-1",
         "One block with d = Θ(k log n), 2m = O(k) and Θ(log n)-bit weights computes parity on every input without CoT.",
         _theorem_1,
-        seconds=6,
+        seconds=2,
     ),
     Claim(
         "W-theorem-2",
         "Without CoT, any constant number of SGD passes with little memory needs 2^Ω(k) samples.",
         _theorem_2,
-        seconds=0.1,
+        seconds=1,
         experiment="W-figure-1",
     ),
     Claim(
         "W-theorem-3",
         "With CoT, three SGD steps reach perfect accuracy and one-hot attention from Õ(n) samples.",
         _theorem_3,
-        seconds=40,
+        seconds=51,
     ),
     *(
         Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}")
