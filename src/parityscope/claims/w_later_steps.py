@@ -132,13 +132,16 @@ def _lemma_22_24(context: Context) -> Check:
     links = torch.arange(run.task.k)
     after = [1 - block.attention(tokens)[:, links, list(run.task.secret)].detach().min() for block in run.blocks[2:]]
     moved = (run.blocks[3].attention(tokens) - run.blocks[2].attention(tokens)).detach().abs().max()
+    printed = float(run.config.n) ** -10
+    off = max(float(x) for x in after)
+    verdict: Verdict = "holds" if off <= printed else "holds in part" if off < 0.01 else "not testable here"
     return Check(
-        "holds in part",
+        verdict,
         f"off by {float(after[0]):.1e} after step two, {float(after[1]):.1e} after step three",
         {
             "distance_from_one_hot": [float(x) for x in after],
             "largest_change_in_step_three": float(moved),
-            "one_over_n_to_the_10": float(run.config.n) ** -10,
+            "one_over_n_to_the_10": printed,
         },
         "Attention was measured after the second and the third step: near one-hot and nearly unmoved, at finite "
         "distance. The printed 1/n^10 and 1/n^9 need scores of 40 log n, out of reach of rates that keep three steps "
