@@ -127,7 +127,7 @@ def test_as_coded_learns_some_seeds_of_the_easiest_size_and_not_all():
 def test_the_json_object_has_the_promised_names():
     run = learn(Parity(20, (7, 10, 17)), seeds=range(2)).to_json()
     assert {"n", "k", "recipe", "engine", "parameters", "runs", "seconds"} <= set(run)
-    promised = {"seed", "support", "risk", "accuracy", "found", "recovered", "steps", "diverged"}
+    promised = {"seed", "support", "risk", "accuracy", "worst_loss", "found", "recovered", "steps", "diverged"}
     assert set(run["runs"][1]) == promised
     assert run["parameters"] == 120
     assert run["runs"][1]["found"] == [7, 10, 17]
@@ -160,3 +160,33 @@ def test_one_problem_per_seed():
         learn(draw_problems(8, 2, range(2)), seeds=range(3))
     with pytest.raises(InvalidInput, match="must share n and k"):
         learn([Parity(8, (0, 1)), Parity(8, (0,))], seeds=range(2))
+
+
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_one_step_finds_a_pair_and_certifies_every_input(n):
+    run = learn(draw_problems(n, 2, range(8)), "one-step", range(8))
+    assert run.steps.tolist() == [1] * 8
+    assert run.success.successes == 8
+    assert run.accuracy_kind == "exact"
+    assert run.worst_loss.median() < 0.1
+    assert run.model.trained_parameters() == 2 * run.recipe.numbers_per_head
+
+
+@pytest.mark.slow
+def test_one_step_at_a_hundred_thousand_bits():
+    run = learn(draw_problems(100_000, 2, range(32)), "one-step", range(32))
+    assert run.recipe.numbers_per_head == 133
+    assert (run.worst_loss < 0.1).sum() >= 30
+    assert run.recovered.all()
+
+
+def test_one_step_from_examples_finds_the_pair():
+    problems = draw_problems(200, 2, range(8))
+    assert learn(problems, "one-step", range(8), samples=8000, positions="orthogonal").recovered.sum() >= 7
+    # With r numbers per head the noise of all n gradients lands on every score: about n/r times as many examples.
+    assert learn(problems, "one-step", range(8), samples=8000).recovered.sum() <= 3
+
+
+def test_overrides_win_over_what_examples_change():
+    run = learn(draw_problems(12, 3, range(1)), seeds=range(1), samples=100, steps=2)
+    assert run.recipe.steps == 2

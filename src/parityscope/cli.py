@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -89,11 +89,11 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
-    overrides = _overrides(set_ or [])
+    overrides: dict[str, Any] = dict(_overrides(set_ or []))
     if steps is not None:
         overrides["steps"] = str(steps)
     seeds = range(seed, seed + runs)
-    chosen = named_recipe(recipe).overridden(**overrides)
+    named_recipe(recipe).overridden(**overrides)  # bad settings are refused before anything is written
     if support is None:
         problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
     else:
@@ -108,13 +108,14 @@ def learn(
     with _interruptible(advice), training_progress(_errors) as on_progress:
         run = run_learn(
             problem,
-            chosen,
+            recipe,
             seeds,
             samples=samples,
             engine=engine,
             on_progress=on_progress,
             checkpoint=folder.checkpoint if folder else None,
             resume=resume,
+            **overrides,
         )
     if folder is not None:
         folder.write(run)

@@ -16,12 +16,14 @@ from parityscope.errors import InvalidInput
 from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, seeded_generator
-from parityscope.risk import population_risk
+from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
+from parityscope.risk.worst_case import worst_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
+from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
@@ -54,6 +56,7 @@ class Learned:
     risk: Float[Tensor, " runs"]
     accuracy: Float[Tensor, " runs"]
     accuracy_kind: AccuracyKind
+    worst_loss: Float[Tensor, " runs"] | None
     attention: Float[Tensor, "runs heads n"]
     found: Int64[Tensor, "runs k"]
     steps: Int64[Tensor, " runs"]
@@ -102,6 +105,7 @@ class Learned:
             "support": list(self.problems[row].support),
             "risk": float(self.risk[row]),
             "accuracy": float(self.accuracy[row]),
+            "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
             "found": self.found[row].tolist(),
             "recovered": bool(self.recovered[row]),
             "steps": int(self.steps[row]),
@@ -140,10 +144,12 @@ def learn(
     problems = _one_per_seed(problem, seeds)
     n, k = problems[0].n, problems[0].k
     chosen = named_recipe(recipe) if isinstance(recipe, str) else recipe
-    chosen = chosen.overridden(**{**(chosen.on_samples if samples else {}), **overrides}).resolved(n, k)
+    chosen = chosen.adapted(k, samples, **overrides).resolved(n, k)
     model = build_model(chosen, n, k, seeds)
     objective = _objective(model, problems, seeds, chosen, samples, engine)
-    keeper = _Keeper(checkpoint, _config(chosen, problems, seeds, samples), model, make_optimiser(model, chosen))
+    keeper = _Keeper(
+        checkpoint, _config(chosen, problems, seeds, samples), model, _optimiser(model, problems, chosen, samples)
+    )
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -209,6 +215,16 @@ def _objective(
         return population_objective(model, problems, recipe.loss, engine)
     x, y = _draw_examples(problems, seeds, samples)
     return sample_objective(model, x, y, recipe.loss, wide_phase=recipe.wide_phase)
+
+
+def _optimiser(
+    model: ParityTransformer, problems: Sequence[Parity], recipe: Recipe, samples: int | None
+) -> torch.optim.Optimizer:
+    if recipe.optimiser != "gauss-newton":
+        return make_optimiser(model, recipe)
+    if samples is not None:
+        raise InvalidInput("gauss-newton steps need the population: choose another optimiser for examples")
+    return GaussNewton(model, law_of([replace(problem, noise=0.0) for problem in problems]))
 
 
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
@@ -278,6 +294,7 @@ def _measured(
             risk=risk.value,
             accuracy=accuracy.value,
             accuracy_kind=accuracy.kind,
+            worst_loss=worst_loss(model.additive_score(), law_of(clean)),
             attention=model.attention(),
             found=found_support(model.score_weights(), problems[0].k),
             steps=state.finished_at,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from parityscope.errors import InvalidInput
-from parityscope.models import AdditiveScore, Cosine, ParityTransformer
+from parityscope.models import AdditiveScore, Cosine, ParityTransformer, Triangle
 from parityscope.problems import Parity, seeded_generator
-from parityscope.risk import law_of, population_accuracy
+from parityscope.risk import Law, law_of, population_accuracy, population_risk
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
+from parityscope.risk.worst_case import worst_loss
 
 AccuracyKind = Literal["exact", "lower bound", "estimate"]
 _ENUMERABLE_BITS = 20
@@ -33,23 +35,40 @@ class Accuracy(NamedTuple):
 def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> Accuracy:
     """Return the accuracy of every run: exact where a certificate or an engine gives it.
 
-    A certificate (Σ_j |c_j − 1_B(j)| < ½) proves that every single input is classified right. Otherwise an exact engine
+    A certificate (a worst loss below 1) proves that every single input is classified right. Otherwise an exact engine
     counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
     bound C = E[yŷ], any other a sampled estimate.
     """
     score, law = model.additive_score(), law_of(problems)
-    bounded = score is not None and isinstance(score.readout, Cosine)
     with torch.no_grad():
-        if score is not None and bounded and bool(certified_perfect(score, law).all()):
+        certified = _certified(score, law)
+        if bool(certified.all()):
             return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
         if _countable(score, law.n, len(problems)):
             return Accuracy(population_accuracy(model, problems).value, "exact")
-        if score is not None and bounded:
-            bound = exact_correlation(score, law).clamp(min=0.0)
-            return Accuracy(bound.masked_fill(certified_perfect(score, law), 1.0), "lower bound")
+        if score is not None and isinstance(score.readout, Cosine | Triangle):
+            bound = _correlation_bound(model, score, problems).clamp(min=0.0)
+            return Accuracy(bound.masked_fill(certified, 1.0), "lower bound")
         x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
         labels = torch.stack([problem.label(x) for problem in problems])
         return Accuracy(((model(x) > 0) == (labels > 0)).double().mean(-1), "estimate")
+
+
+def _certified(score: AdditiveScore | None, law: Law) -> Bool[Tensor, " runs"]:
+    """Say which runs provably classify every input right: none of them loses 1."""
+    worst = worst_loss(score, law)
+    certified = torch.zeros(law.mask.shape[:-1], dtype=torch.bool) if worst is None else worst < 1
+    if score is not None and isinstance(score.readout, Cosine):
+        certified = certified | certified_perfect(score, law)
+    return certified
+
+
+def _correlation_bound(model: ParityTransformer, score: AdditiveScore, problems: Sequence[Parity]) -> Tensor:
+    """Return a lower bound on E[yŷ], which no accuracy falls below when |ŷ| ≤ 1."""
+    if isinstance(score.readout, Cosine):
+        return exact_correlation(score, law_of(problems))
+    risk = population_risk(model, [replace(problem, noise=0.0) for problem in problems], loss="hinge")
+    return 1 - risk.value - risk.error_bound
 
 
 def _countable(score: AdditiveScore | None, n: int, runs: int) -> bool:

@@ -38,3 +38,14 @@ def test_random_signs_never_repeat_a_row(n, r):
 def test_too_few_signs_are_refused():
     with pytest.raises(InvalidInput, match="3 signs tell at most 8 positions apart, got n = 9"):
         positions.random_signs(9, 3, torch.Generator())
+
+
+@pytest.mark.parametrize("r", [3, 64, 70])
+def test_no_two_positions_are_the_same_even_when_long_beginnings_are(r):
+    rows = positions.draw_signs(8, r, torch.Generator().manual_seed(0))
+    assert len(positions._repeated_rows(rows)) == 0
+    rows[5] = rows[2]
+    assert positions._repeated_rows(rows).tolist() == [5]
+    if r > 64:
+        rows[5, -1] *= -1
+        assert len(positions._repeated_rows(rows)) == 0

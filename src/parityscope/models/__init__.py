@@ -4,6 +4,7 @@ from parityscope.models.additive import AdditiveScore, additive_score
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
+from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
     "FFNN1",
@@ -13,7 +14,9 @@ __all__ = [
     "ParityTransformer",
     "Readout",
     "Triangle",
+    "XorTransformer",
     "ZigZag",
     "additive_score",
     "parity_ffnn",
+    "xor_transformer",
 ]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int8
 from torch import Tensor
 
 from parityscope.errors import InvalidInput
+
+_KEY_SIGNS = 64  # what fits into one whole number
+_BLOCK_NUMBERS = 2**17
 
 
 def circle(n: int) -> Float[Tensor, "n 2"]:
@@ -48,25 +53,94 @@ def random_signs(n: int, r: int, generator: torch.Generator) -> Float[Tensor, "n
     >>> random_signs(5, 4, torch.Generator().manual_seed(0)).square().sum(-1).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
+    return draw_signs(n, r, generator).double() / math.sqrt(r)
+
+
+def draw_signs(n: int, r: int, generator: torch.Generator) -> Int8[Tensor, "n r"]:
+    """Return n different rows of r random signs, one byte each.
+
+    >>> draw_signs(3, 2, torch.Generator().manual_seed(0)).abs().sum().item()
+    6
+    """
     if n > 2**r:
         raise InvalidInput(f"{r} signs tell at most {2**r} positions apart, got n = {n}")
     signs = _draw_signs(n, r, generator)
     # Two equal rows could never be told apart, so repeated ones are drawn again (only short codes ever need it).
     while len(repeated := _repeated_rows(signs)):
         signs[repeated] = _draw_signs(len(repeated), r, generator)
-    return signs / math.sqrt(r)
+    return signs
 
 
 def _draw_signs(n: int, r: int, generator: torch.Generator) -> Tensor:
-    return torch.randint(0, 2, (n, r), generator=generator, dtype=torch.float64) * 2 - 1
+    return torch.randint(0, 2, (n, r), generator=generator, dtype=torch.int8) * 2 - 1
 
 
 def _repeated_rows(rows: Tensor) -> Tensor:
     """Return the indices of rows that occurred before."""
-    _, group = torch.unique(rows, dim=0, return_inverse=True)
+    # Equal rows have equal beginnings, and whole numbers sort fast: long rows are compared only if beginnings repeat.
+    start = np.zeros((len(rows), _KEY_SIGNS), dtype=bool)
+    start[:, : rows.shape[1]] = rows[:, :_KEY_SIGNS].numpy() > 0
+    key = torch.from_numpy(np.packbits(start, axis=1).view(np.int64)[:, 0])
+    _, group, counts = torch.unique(key, return_inverse=True, return_counts=True)
+    if rows.shape[1] > _KEY_SIGNS and bool((counts > 1).any()):
+        _, group = torch.unique(rows, dim=0, return_inverse=True)
     order = group.argsort(stable=True)
     repeats = group[order][1:] == group[order][:-1]
     return order[1:][repeats]
+
+
+class _SignScores(torch.autograd.Function):
+    """directions @ signsᵀ/√r, the signs turned into floating point a few rows at a time, which stay in the cache."""
+
+    @staticmethod
+    def forward(ctx: Any, directions: Tensor, signs: Tensor) -> Tensor:
+        ctx.save_for_backward(signs)
+        n, r = signs.shape[-2:]
+        scores = directions.new_empty(*directions.shape[:-1], n)
+        rows = max(1, _BLOCK_NUMBERS // r)
+        for run in _runs(directions, signs):
+            for start in range(0, n, rows):
+                block = signs[run.signs][start : start + rows].to(directions.dtype)
+                torch.mm(directions[run.place], block.T, out=scores[run.place][:, start : start + rows])
+        return scores / math.sqrt(r)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (signs,), (gradient,) = ctx.saved_tensors, gradients
+        n, r = signs.shape[-2:]
+        total = gradient.new_zeros(*gradient.shape[:-1], r)
+        rows = max(1, _BLOCK_NUMBERS // r)
+        for run in _runs(gradient, signs):
+            for start in range(0, n, rows):
+                block = signs[run.signs][start : start + rows].to(gradient.dtype)
+                total[run.place].addmm_(gradient[run.place][:, start : start + rows], block)
+        return total / math.sqrt(r), None
+
+
+class _Run(NamedTuple):
+    """Where one run stands in a batch, and where its code does: codes may be shared by all runs."""
+
+    place: tuple[int, ...]
+    signs: tuple[int, ...]
+
+
+def _runs(batch: Tensor, signs: Tensor) -> list[_Run]:
+    shape = batch.shape[:-2]
+    indices = [tuple(index) for index in np.ndindex(*shape)]
+    return [_Run(index, index if signs.dim() > 2 else ()) for index in indices]
+
+
+def position_scores(directions: Float[Tensor, "*runs heads r"], code: Tensor) -> Float[Tensor, "*runs heads n"]:
+    """Return s_j = ⟨q, p_j⟩ of every head; a code of one-byte signs (n, r) stands for ±1/√r.
+
+    >>> signs = draw_signs(6, 4, torch.Generator().manual_seed(0))
+    >>> q = torch.ones(1, 4, dtype=torch.float64)
+    >>> torch.equal(position_scores(q, signs), position_scores(q, signs.double() / 2))
+    True
+    """
+    if code.dtype == torch.int8:
+        return _SignScores.apply(directions, code)
+    return directions @ code.transpose(-1, -2)
 
 
 def orthogonal(n: int) -> Float[Tensor, "n n"]:

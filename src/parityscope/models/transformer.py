@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.positions import circle
+from parityscope.models.positions import circle, position_scores
 from parityscope.models.readouts import Readout, ZigZag
 
 
@@ -17,7 +17,7 @@ class ParityTransformer(nn.Module):
 
     By default exactly H1: circle positions, as many heads as hidden bits, the zig-zag readout, and only the
     position entries (a13, a14) of each head trainable. All parameters may carry a leading run axis, and every
-    output then carries it too.
+    output then carries it too. Random-sign positions may be given as one byte per sign, meaning ±1/√r.
 
     >>> model = ParityTransformer(n=20, k=3, temperature=0.05)
     >>> x = torch.zeros(5, 20)
@@ -32,7 +32,7 @@ class ParityTransformer(nn.Module):
         heads: int | None = None,
         temperature: float | None = None,
         *,
-        positions: Float[Tensor, "*#runs n r"] | None = None,
+        positions: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"] | None = None,
         readout: Readout | None = None,
         smoothing: float = 0.0,
         directions: Float[Tensor, "*runs heads r"] | None = None,
@@ -78,7 +78,7 @@ class ParityTransformer(nn.Module):
 
     def scores(self, x: Tensor | None = None) -> Tensor:
         """Return s_j = w_0ᵀ A w_j: (*runs, heads, n), or (*runs, batch, heads, n) when A sees the bits x."""
-        by_position = self.directions @ self.positions.transpose(-1, -2)  # (*runs, heads, n)
+        by_position = position_scores(self.directions, self.positions)  # (*runs, heads, n)
         if not self.full_matrix:
             return by_position
         if x is None:
@@ -105,7 +105,7 @@ class ParityTransformer(nn.Module):
 
     def score(self, x: Tensor, *, hard: bool = False) -> Float[Tensor, "*runs batch"]:
         """Return S = k·v*_1 for every input."""
-        bits = x.to(self.positions.dtype)
+        bits = x.to(self.directions.dtype)
         if self.full_matrix:
             weights = self.k * self.attention(x, hard=hard).mean(-2)  # (*runs, batch, n)
             return (weights * bits).sum(-1)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore, additive_score
-from parityscope.risk import closed_form, enumeration
+from parityscope.risk import closed_form, enumeration, pair
 from parityscope.risk.engines import evaluate_pieces
 from parityscope.risk.law import Law, Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
@@ -19,9 +19,11 @@ from parityscope.risk.represent import HINGE_POWERS, accuracy_pieces, loss_piece
 from parityscope.risk.runs import Runs
 
 _ON_PIECES = ("split", "spectral", "grouped")
-ENGINES = ("auto", "enumerate", *_ON_PIECES, "closed-form")
+ENGINES = ("auto", "enumerate", *_ON_PIECES, "closed-form", "pair")
 # Fitted pieces are many: up to this size visiting all inputs is no slower.
 _ENUMERATE_UP_TO = 16
+# The split engine is exact and fast up to here; beyond, H2's readout has one of its own.
+_SPLIT_A_PAIR_UP_TO = 30
 
 
 class Risk(NamedTuple):
@@ -44,7 +46,8 @@ def population_risk(
 
     `problem` is one `Parity`, or one per run of the model. `auto` takes the closed form for a cosine readout; for other
     frozen readouts of an additive score the cheapest of split (about 2^{n/2} steps), grouped (few distinct weights) and
-    spectral (diffuse attention at large n) whose proved error meets `tolerance`; and enumerates everything else.
+    spectral (diffuse attention at large n) whose proved error meets `tolerance`; for H2's readout beyond n = 30 the
+    pair engine, whose error bound may exceed `tolerance`; and enumerates everything else.
 
     >>> from parityscope.models import ParityTransformer
     >>> from parityscope.problems import Parity
@@ -64,6 +67,12 @@ def population_risk(
             f"the closed form covers the cosine readout with {', '.join(closed_form.LOSSES)};"
             f" use engine='enumerate' for this model with {loss}"
         )
+    if engine == "pair" or (engine == "auto" and law.n > _SPLIT_A_PAIR_UP_TO):
+        if score is not None and pair.applies(score, law, chosen):
+            of_pair = pair.pair_mean(score, law)
+            return Risk(of_pair.value, of_pair.error_bound + _rounding_bound(of_pair.value, law), "pair")
+        if engine == "pair":
+            raise InvalidInput("the pair engine covers the triangle readout with k = 2, fair bits and the hinge loss")
     relu = None if score is None or engine not in ("auto", "split") else score.readout.relu_sum()
     if score is not None and relu is not None and chosen.name in HINGE_POWERS:
         power = HINGE_POWERS[chosen.name]

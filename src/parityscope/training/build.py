@@ -11,6 +11,8 @@ from parityscope.models import Cosine, ParityTransformer, Readout, Triangle, Zig
 from parityscope.problems import seeded_generator
 from parityscope.training.recipes import Recipe
 
+_COMPACT_ABOVE = 2**24  # numbers; 128 MB in double precision
+
 
 def build_model(recipe: Recipe, n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
     """Return a transformer with a leading run axis, one run per seed.
@@ -22,7 +24,7 @@ def build_model(recipe: Recipe, n: int, k: int, seeds: Sequence[int]) -> ParityT
     """
     assert recipe.heads is not None
     assert recipe.numbers_per_head is not None
-    starts = [_start(recipe.heads, recipe.numbers_per_head, seed) for seed in seeds]
+    starts = [_start(recipe.heads, int(recipe.numbers_per_head), seed) for seed in seeds]
     return ParityTransformer(
         n,
         k,
@@ -30,7 +32,7 @@ def build_model(recipe: Recipe, n: int, k: int, seeds: Sequence[int]) -> ParityT
         float(recipe.temperature),
         positions=_positions(recipe, n, seeds),
         readout=_readout(recipe, k),
-        directions=recipe.start_radius * torch.stack(starts),
+        directions=float(recipe.start_radius) * torch.stack(starts),
     )
 
 
@@ -42,13 +44,14 @@ def _start(heads: int, numbers: int, seed: int) -> Tensor:
 
 def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:
     assert recipe.numbers_per_head is not None
+    r = int(recipe.numbers_per_head)
     if recipe.positions == "random-signs":
-        drawn = [
-            positions.random_signs(n, recipe.numbers_per_head, seeded_generator(seed, "positions")) for seed in seeds
-        ]
-        return torch.stack(drawn)
+        # Large codes stay at one byte per sign; small ones are faster ready made.
+        compact = len(seeds) * n * r > _COMPACT_ABOVE
+        draw = positions.draw_signs if compact else positions.random_signs
+        return torch.stack([draw(n, r, seeded_generator(seed, "positions")) for seed in seeds])
     if recipe.positions == "harmonics":
-        return positions.harmonics(n, recipe.numbers_per_head // 2)
+        return positions.harmonics(n, r // 2)
     codes = {
         "circle": positions.circle,
         "circle-as-coded": positions.circle_as_coded,

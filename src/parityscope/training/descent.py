@@ -71,7 +71,7 @@ class TrainingState:
 
 
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimiser; none of them mixes runs."""
+    """Return the recipe's optimiser of first order; none of them mixes runs."""
     rate, betas = float(recipe.learning_rate), (recipe.beta1, recipe.beta2)
     if recipe.optimiser == "adam":
         return torch.optim.Adam(model.parameters(), lr=rate, betas=betas)

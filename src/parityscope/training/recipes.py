@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parityscope.errors import InvalidInput
 from parityscope.models import positions
-from parityscope.theory import theorem_5_learning_rate
+from parityscope.theory import (
+    initial_score_variance,
+    one_head_numbers,
+    one_step_learning_rate,
+    polylog_numbers,
+    theorem_5_learning_rate,
+)
 
 PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
 
@@ -21,30 +28,44 @@ class Recipe(BaseModel):
     name: str
     summary: str = Field(description="one line for `learn --help`")
     positions: PositionCode = Field(description="the frozen position code")
-    numbers_per_head: int | None = Field(
+    numbers_per_head: Annotated[int, Field(ge=1)] | Literal["log² n", "3k log n"] | None = Field(
         None,
-        ge=1,
-        description="trainable numbers r per head; none: what the code has, 8⌈log₂ n⌉ for random signs",
+        description="trainable numbers r per head (rounded up); none: what the code has, 8⌈log₂ n⌉ for random signs",
     )
     heads: int | None = Field(None, ge=1, description="attention heads m; none: as many as hidden bits")
     readout: Literal["zig-zag", "cosine", "triangle"] = Field(description="the frozen classification head")
     smoothing: float = Field(0.0, ge=0, description="b of the zig-zag's smoothed ReLU; 0 is ReLU")
     temperature: float | Literal["1/n", "n/4"] = Field(description="τ of the softmax")
-    start_radius: float = Field(ge=0, description="length of each head's random start direction")
+    start_radius: Annotated[float, Field(ge=0)] | Literal["√(r/log n)"] = Field(
+        description="length of each head's random start direction; √(r/log n): initial scores of variance 1/log n"
+    )
     loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"] = Field(
         description="what descends; log-correlation is −log E[yŷ], the hinge with a normalised step"
     )
-    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised"] = Field(
-        description="adam; or momentum whose step length is shared by a head (and grows with it) or by a run"
+    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised", "gauss-newton"] = Field(
+        description="adam; momentum whose step length is shared by a head (and grows with it) or by a run; or"
+        " second-order steps on log C of one head"
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the momentum")
     beta2: float = Field(0.999, ge=0, lt=1, description="memory of the squared gradients")
-    learning_rate: float | Literal["theorem-5"] = Field(description="step size; theorem-5: H1's 1/Lemma 7")
+    learning_rate: float | Literal["theorem-5", "one-step"] = Field(
+        description="step size; theorem-5: H1's 1/Lemma 7; one-step: 4·log n score units for a hidden pair"
+    )
     steps: int | Literal["max(3000, 20n)"] = Field(description="steps at most")
     stop_risk: float | None = Field(None, description="a run stops once its risk is below this")
     patience: int | None = Field(None, ge=1, description="a run stops after so many steps without improvement")
     wide_phase: bool = Field(False, description="from samples: widen the cosine's phase while attention is diffuse")
+    beyond_pairs: dict[str, Any] = Field({}, description="what changes when k is not 2")
     on_samples: dict[str, Any] = Field({}, description="what changes when training on drawn examples")
+
+    def adapted(self, k: int, samples: int | None, **overrides: Any) -> Recipe:
+        """Return the recipe for k hidden bits, from examples or not, with some fields overridden last.
+
+        >>> RECIPES["one-step"].adapted(3, None).readout
+        'cosine'
+        """
+        chosen = self.overridden(**self.beyond_pairs) if k != 2 else self
+        return chosen.overridden(**{**(chosen.on_samples if samples else {}), **overrides})
 
     def resolved(self, n: int, k: int) -> Recipe:
         """Return the recipe with every value that depends on n and k made a number.
@@ -53,29 +74,36 @@ class Recipe(BaseModel):
         4.0
         """
         temperature = {"1/n": 1 / n, "n/4": n / 4}.get(str(self.temperature), self.temperature)
-        rate = self.learning_rate
+        heads, numbers = self.heads or k, self._numbers_per_head(n, k)
+        rate, radius = self.learning_rate, self.start_radius
         if rate == "theorem-5":
             rate = theorem_5_learning_rate(k, float(temperature), self.smoothing)
+        if rate == "one-step":
+            rate = one_step_learning_rate(n, heads)
+        if radius == "√(r/log n)":
+            radius = math.sqrt(numbers * initial_score_variance(n))
         return self.model_copy(
             update={
                 "temperature": float(temperature),
                 "learning_rate": float(rate),
                 "steps": max(3000, 20 * n) if self.steps == "max(3000, 20n)" else self.steps,
-                "heads": self.heads or k,
-                "numbers_per_head": self._numbers_per_head(n),
+                "heads": heads,
+                "numbers_per_head": numbers,
+                "start_radius": float(radius),
             }
         )
 
-    def _numbers_per_head(self, n: int) -> int:
+    def _numbers_per_head(self, n: int, k: int) -> int:
         fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": n}.get(self.positions)
         if fixed is not None:
-            if self.numbers_per_head not in (None, fixed):
+            if isinstance(self.numbers_per_head, int) and self.numbers_per_head != fixed:
                 raise InvalidInput(
                     f"{self.positions} positions have {fixed} numbers per head, got {self.numbers_per_head}"
                 )
             return fixed
+        by_rule = {"log² n": polylog_numbers(n), "3k log n": one_head_numbers(n, k)}
         default = 8 if self.positions == "harmonics" else positions.default_numbers_per_head(n)
-        numbers = self.numbers_per_head or default
+        numbers = by_rule.get(str(self.numbers_per_head)) or int(self.numbers_per_head or default)
         if self.positions == "harmonics" and numbers % 2:
             raise InvalidInput(f"harmonics come in pairs: numbers_per_head must be even, got {numbers}")
         return numbers
@@ -108,6 +136,20 @@ _BOUNDED_ON_SAMPLES: dict[str, Any] = {
     "stop_risk": 0.002,
     "patience": 60,
     "wide_phase": True,
+}
+
+# Ours, for any k: one head whose few numbers suffice for all hidden bits, from exactly uniform attention.
+_ANY_K: dict[str, Any] = {
+    "heads": 1,
+    "numbers_per_head": "3k log n",
+    "readout": "cosine",
+    "start_radius": 0.0,
+    "loss": "log-correlation",
+    "optimiser": "gauss-newton",
+    "learning_rate": 1.0,
+    "steps": 20,
+    "stop_risk": 0.004,
+    "on_samples": _BOUNDED_ON_SAMPLES,
 }
 
 _ALL = (
@@ -171,6 +213,22 @@ _ALL = (
         optimiser="adam",
         learning_rate=0.1,
         steps=2000,
+    ),
+    Recipe(
+        # Our reading: of H2 only the abstract and a review are public.
+        name="one-step",
+        summary="H2: two heads, log² n numbers each, one gradient step finds a pair; other k: a few steps of one head",
+        positions="random-signs",
+        numbers_per_head="log² n",
+        heads=2,
+        readout="triangle",
+        temperature=1.0,
+        start_radius="√(r/log n)",
+        loss="hinge",
+        optimiser="gradient-descent",
+        learning_rate="one-step",
+        steps=1,
+        beyond_pairs=_ANY_K,
     ),
 )
 RECIPES = {recipe.name: recipe for recipe in _ALL}

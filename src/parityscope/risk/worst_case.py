@@ -1,0 +1,41 @@
+"""The loss on the worst of all 2^n inputs, exactly, for bounded readouts: a certificate, not a sample.
+
+Softmax weights add up to k like the ideal 1_B, so S − Σ_{j∈B} x_j = Σ_j (c_j − 1_B(j)) x_j ranges over [−D/2, D/2] with
+D = Σ_j |c_j − 1_B(j)|, and both ends are inputs. A bounded readout f has f(s) = (−1)^s at integers and loses at
+distance e ≤ 1 from one 1 − cos(πe) (cosine) or 2e (triangle), increasing in e.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.models.additive import AdditiveScore
+from parityscope.models.readouts import Cosine, Triangle
+from parityscope.risk.law import Law
+
+
+def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] | None:
+    """Return the largest hinge loss over all inputs with noiseless labels, or None where there is no certificate.
+
+    Exact while D ≤ 2; beyond, the bound 2 that holds for every bounded readout.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> c = torch.tensor([0.9, 0.1, 1.0], dtype=torch.float64)
+    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
+    >>> round(float(worst_loss(score, law_of(Parity(3, (0, 2))))), 9)
+    0.2
+    """
+    if score is None or not isinstance(score.readout, Cosine | Triangle) or bool(score.offset.any()):
+        return None
+    weights, k = score.weights.detach(), law.mask.sum(-1)
+    if bool((weights < 0).any()) or not bool(((weights.sum(-1) - k).abs() < 1e-9).all()):
+        return None
+    if isinstance(score.readout, Triangle) and not bool((k == score.readout.k).all()):
+        return None
+    distance = (weights - law.mask.to(weights.dtype)).abs().sum(-1).clamp(max=2.0)
+    return 1 - (math.pi / 2 * distance).cos() if isinstance(score.readout, Cosine) else distance

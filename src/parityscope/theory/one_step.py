@@ -1,0 +1,81 @@
+"""H2's one gradient step at uniform attention, in closed form: who moves, how far, and how many numbers that takes.
+
+Our reading: of H2 only the abstract and a review are public. Letters as everywhere here (H2's d is n).
+"""
+
+from __future__ import annotations
+
+import math
+
+from parityscope.risk.majority import majority_gradient
+
+_STEP_IN_LOG_N = 4.0
+
+
+def one_step_learning_rate(n: int, heads: int = 2, score_units: float | None = None) -> float:
+    """Return the learning rate whose one step from uniform attention adds `score_units` to both hidden scores.
+
+    At uniform attention ∂risk/∂s_l of a head is −(2/(m·n))·(g_l − ḡ), the same for both hidden bits; orthogonal
+    positions turn it into the change of scores itself. 4·log n units unless told otherwise; the rule knows n only.
+
+    >>> round(one_step_learning_rate(3, score_units=1.0), 12)
+    3.0
+    """
+    gradient = majority_gradient(n)
+    units = _STEP_IN_LOG_N * math.log(n) if score_units is None else score_units
+    return units * n * heads / 2 / (gradient.hidden - gradient.other)
+
+
+def polylog_numbers(n: int) -> int:
+    """Return r = ⌈log² n⌉ (natural logarithm), our reading of H2's O(polylog n) numbers per head.
+
+    >>> [polylog_numbers(n) for n in (100, 1000, 10**5, 10**6)]
+    [22, 48, 133, 191]
+    """
+    return max(1, math.ceil(math.log(n) ** 2))
+
+
+def one_head_numbers(n: int, k: int) -> int:
+    """Return r = ⌈3k log n⌉: numbers that let one head single out k of n random-sign positions.
+
+    Equal scores 1 on k hidden bits put scores of variance about k/r on the others; the largest of n stays below 1 when
+    r > 2k log n. (At least 8, and for tiny n as many as tell the positions apart.)
+
+    >>> one_head_numbers(1000, 10)
+    208
+    """
+    return max(8, math.ceil(math.log2(n)), math.ceil(3 * k * math.log(n)))
+
+
+def expected_outside_weight(n: int, r: int, score_units: float) -> float:
+    """Return n·exp(−α + α²/r): the weight off the pair, averaged over codes, after a step of α from uniform attention.
+
+    Scores off the pair are α·N(0, 2/r), so e^s has mean exp(α²/r); the pair itself sits at α. (An average over codes:
+    once α exceeds √(r·log n) single collisions rule it, and a typical code does better.)
+    """
+    return n * math.exp(-score_units + score_units**2 / r)
+
+
+def best_uniform_step(n: int, r: int) -> float:
+    """Return the step in score units that best balances the weight off the pair against imbalance within it.
+
+    From exactly uniform attention the step is α(p_i + p_j − 2p̄), and the mean position p̄ gives the two hidden bits
+    scores that differ by 2α⟨p_i − p_j, p̄⟩, of size α·√(8/(rn)): the larger the step, the less equal the pair. The rule
+    knows n and r only.
+
+    >>> round(best_uniform_step(10**5, 133), 2)
+    22.29
+    """
+    spread = math.sqrt(8 / (r * n)) * math.sqrt(2 / math.pi)
+    grid = [0.01 * step for step in range(1, int(100 * min(r / 2, 12 * math.log(n) + 2)) + 1)]
+    return min(grid, key=lambda units: expected_outside_weight(n, r, units) + spread * units)
+
+
+def initial_score_variance(n: int) -> float:
+    """Return σ² = 1/log n, the variance of initial scores H2's review names (σ² ∈ [c₁/log n, c₂/log n]).
+
+    Of the two scores' initial differences a step of 4·log n makes differences of about 4·√(log n): each head then
+    settles on one bit of the pair, and one on each. Much less and both heads stay on both bits; much more and
+    attention starts concentrated on wrong positions.
+    """
+    return 1 / math.log(n) if n > 2 else 1.0

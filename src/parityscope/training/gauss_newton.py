@@ -1,0 +1,82 @@
+"""Second-order steps on log C for one head: what makes a few steps enough for every k.
+
+One plain gradient step singles out the hidden bits, but with random positions their scores come out unequal by
+α·√(k/r), and parity needs them equal. log C is a sum over positions, concave in each weight c_j on its domain, so its
+Gauss–Newton matrix in the head's r numbers, Jᵀ diag(−∂²log C/∂c_j²) J with J = ∂c/∂q, is positive semidefinite. Solving
+with it asks for equal scores on B directly. Damping and length of every step are searched on log C itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.errors import InvalidInput
+from parityscope.models import Cosine, ParityTransformer
+from parityscope.models.positions import position_scores
+from parityscope.risk import Law
+from parityscope.training.objectives import log_correlation
+
+_DAMPINGS = (1e-6, 1e-4, 1e-2, 1.0)  # relative to the largest eigenvalue
+_LENGTHS = tuple(2.0**power for power in range(-6, 7))
+
+
+class GaussNewton(torch.optim.Optimizer):
+    """Damped Gauss–Newton on log C, every run on its own; a run whose search finds nothing better stays."""
+
+    def __init__(self, model: ParityTransformer, law: Law) -> None:
+        if model.heads != 1 or not isinstance(model.readout, Cosine):
+            raise InvalidInput("gauss-newton steps need one head and the cosine readout: set heads=1, readout=cosine")
+        super().__init__(model.parameters(), {})
+        self.model, self.law = model, law
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step."""
+        assert closure is None
+        directions, code = self.model.directions, self.model.positions
+        for run in range(len(directions)):
+            positions = code[run] if code.dim() == 3 else code
+            law = self.law._replace(mask=self.law.mask[run] if self.law.mask.dim() == 2 else self.law.mask)
+            directions[run, 0] += _best_change(directions[run, 0], positions, law, self.model)
+
+
+def _best_change(q: Tensor, positions: Tensor, law: Law, model: ParityTransformer) -> Float[Tensor, " r"]:
+    """Return the change of one head that raises log C most, over all dampings and lengths."""
+    scale = model.temperature
+
+    def weights_at(scores: Tensor) -> Tensor:
+        return model.k * torch.softmax(scores / scale, -1)
+
+    def scores_of(direction: Tensor) -> Tensor:
+        return position_scores(direction[None], positions)[0]
+
+    scores = scores_of(q)
+    c = weights_at(scores)
+    slope, curvature = _slope_and_curvature(c, law)
+    floats = positions if positions.is_floating_point() else positions.to(q.dtype) / positions.shape[-1] ** 0.5
+    # ∂c_j/∂q = (c_j/τ)(p_j − Σ_l γ_l p_l)
+    jacobian = (c / scale)[:, None] * (floats - (c / model.k) @ floats)
+    gradient = slope @ jacobian
+    eigenvalues, basis = torch.linalg.eigh((jacobian * curvature[:, None]).T @ jacobian)
+    best, change = log_correlation(c, law), torch.zeros_like(q)
+    for damping in _DAMPINGS:
+        direction = basis @ ((basis.T @ gradient) / (eigenvalues.clamp(min=0) + damping * eigenvalues[-1]))
+        along = scores_of(direction)
+        for length in _LENGTHS:
+            value = log_correlation(weights_at(scores + length * along), law)
+            if value > best:
+                best, change = value, length * direction
+    return change
+
+
+def _slope_and_curvature(c: Tensor, law: Law) -> tuple[Tensor, Tensor]:
+    """Return ∂log C/∂c_j and −∂²log C/∂c_j² (at least a little); log C is a sum over positions."""
+    with torch.enable_grad():
+        c = c.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(log_correlation(c, law), c, create_graph=True)
+        (second,) = torch.autograd.grad(slope.sum(), c)
+    return slope.detach(), (-second).clamp(min=1e-3)
