@@ -3,8 +3,10 @@
 from parityscope import theory
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned, learn
+from parityscope.measures import attention_entropy
 from parityscope.models import (
     FFNN1,
+    GPT,
     Cosine,
     FrozenAttention,
     ParityTransformer,
@@ -19,6 +21,7 @@ from parityscope.training.recipes import RECIPES, Recipe
 __version__ = "0.1.0"
 __all__ = [
     "FFNN1",
+    "GPT",
     "RECIPES",
     "Cosine",
     "FrozenAttention",
@@ -30,6 +33,7 @@ __all__ = [
     "Risk",
     "Triangle",
     "ZigZag",
+    "attention_entropy",
     "draw_problems",
     "estimated_risk",
     "learn",

@@ -87,6 +87,26 @@ def found_support(weights: Float[Tensor, "*runs n"], k: int) -> Int64[Tensor, "*
     return weights.topk(k, dim=-1).indices.sort(-1).values
 
 
+def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*maps"]:
+    """Return the normalised attention entropy of every map: min over i ≥ 2 of H(attention at i) / log i (W, Eq. (1)).
+
+    Row i of a map says where token i looks, and only the tokens up to itself may be there. 0 means that some token
+    looks at a single one, 1 that every token looks everywhere. W averages the result over a validation set.
+
+    >>> attention_entropy(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).item()
+    1.0
+    >>> attention_entropy(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])).item()
+    0.0
+    """
+    length = weights.shape[-1]
+    if length < 2:
+        raise InvalidInput("attention entropy needs at least two tokens")
+    # W, Eq. (1); 0·log 0 is 0.
+    entropy = torch.special.entr(weights[..., 1:, :]).sum(-1)
+    longest = torch.arange(2, length + 1, device=weights.device, dtype=weights.dtype).log()
+    return (entropy / longest).amin(-1)
+
+
 class Share(NamedTuple):
     """A share of successes with its confidence interval."""
 

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 
-Stream = Literal["support", "positions", "start", "data"]
-_STREAMS: tuple[Stream, ...] = ("support", "positions", "start", "data")
+Stream = Literal["support", "positions", "start", "data", "held-out"]
+_STREAMS: tuple[Stream, ...] = ("support", "positions", "start", "data", "held-out")
 
 
-def seeded_generator(seed: int, stream: Stream) -> torch.Generator:
+def seeded_generator(seed: int, stream: Stream, *index: int) -> torch.Generator:
     """Return the generator of one seed's `stream`.
 
     Every random choice of a run (support, position code, start, data) has a stream of its own, so that
-    changing one of them leaves the others as they were, and a run is the same alone or in a batch.
+    changing one of them leaves the others as they were, and a run is the same alone or in a batch. An `index`, such as
+    the number of a step, names a stream within the stream.
 
     >>> a, b = (torch.rand(3, generator=seeded_generator(7, "start")) for _ in range(2))
     >>> bool((a == b).all())
@@ -29,7 +30,7 @@ def seeded_generator(seed: int, stream: Stream) -> torch.Generator:
     """
     if seed < 0:
         raise InvalidInput(f"seed must be 0 or more, got {seed}")
-    entropy = np.random.SeedSequence([seed, _STREAMS.index(stream)]).generate_state(1, np.uint64)[0]
+    entropy = np.random.SeedSequence([seed, _STREAMS.index(stream), *index]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(entropy) >> 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from parityscope.experiments.contract import Config, Experiment, Row, Scale, Sta
 from parityscope.figures import png, svg, themed
 from parityscope.report import Section, render_report
 from parityscope.store import Store
-from parityscope.training.checkpoint import write_atomically
+from parityscope.training.checkpoint import checkpoints_in, write_atomically
 
 CLAIMS_ID = "claims"
 
@@ -106,9 +107,11 @@ def _run(
         seconds_left = experiment.COST[scale] * share_left + seconds_later
         on_stage(Stage(experiment.ID, total - len(todo) + index, total, seconds_left))
         started = time.perf_counter()
-        result = experiment.run(config)
+        with checkpoints_in(store.path / "checkpoints"):
+            result = experiment.run(config)
         seconds = time.perf_counter() - started
         store.add(experiment.ID, config, result.numbers, result.arrays, seconds=seconds)
+        shutil.rmtree(store.path / "checkpoints", ignore_errors=True)
     on_stage(Stage(experiment.ID, total, total, seconds_later))
 
 

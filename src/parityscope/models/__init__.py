@@ -2,12 +2,14 @@
 
 from parityscope.models.additive import AdditiveScore, additive_score
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
+from parityscope.models.gpt import GPT
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
 from parityscope.models.transformer import ParityTransformer
 from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
     "FFNN1",
+    "GPT",
     "AdditiveScore",
     "Cosine",
     "FrozenAttention",

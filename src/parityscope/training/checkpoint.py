@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -30,34 +33,45 @@ def write_atomically(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def save_checkpoint(
+_folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
+
+
+@contextmanager
+def checkpoints_in(folder: Path) -> Iterator[None]:
+    """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def checkpoint_folder() -> Path | None:
+    """Return the folder given by `checkpoints_in`, if any."""
+    return _folder.get()
+
+
+def save_tensors(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
-    state: TrainingState,
+    state: Mapping[str, Tensor],
 ) -> None:
-    """Store parameters, optimiser moments and training state, with the config they belong to."""
+    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to."""
     tensors = {
         **{f"model.{name}": p.detach() for name, p in model.named_parameters()},
         **_optimiser_tensors(optimiser),
-        "state.step": torch.tensor(state.step),
-        "state.finished_at": state.finished_at,
-        "state.diverged": state.diverged,
-        "state.best_risk": state.best_risk,
-        "state.best_step": state.best_step,
-        "state.history_steps": torch.tensor(state.history_steps, dtype=torch.int64),
+        **{f"state.{name}": tensor for name, tensor in state.items()},
     }
-    if state.history_risk:
-        tensors["state.history_risk"] = torch.stack(state.history_risk)
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     write_atomically(path, save(contiguous, {"config": json.dumps(config, sort_keys=True)}))
 
 
-def load_checkpoint(
+def load_tensors(
     path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
-) -> TrainingState:
-    """Restore model and optimiser in place and return the training state; the config must be the stored one."""
+) -> dict[str, Tensor]:
+    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one."""
     tensors, stored = read_tensors(path)
     if stored != json.loads(json.dumps(config)):
         changed = sorted(key for key in {*stored, *config} if stored.get(key) != config.get(key))
@@ -66,14 +80,43 @@ def load_checkpoint(
         for name, p in model.named_parameters():
             p.copy_(tensors[f"model.{name}"])
     _restore_optimiser(optimiser, tensors)
+    return {name.removeprefix("state."): value for name, value in tensors.items() if name.startswith("state.")}
+
+
+def save_checkpoint(
+    path: Path,
+    config: dict[str, Any],
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    state: TrainingState,
+) -> None:
+    """Store a descent on many runs."""
+    tensors = {
+        "step": torch.tensor(state.step),
+        "finished_at": state.finished_at,
+        "diverged": state.diverged,
+        "best_risk": state.best_risk,
+        "best_step": state.best_step,
+        "history_steps": torch.tensor(state.history_steps, dtype=torch.int64),
+    }
+    if state.history_risk:
+        tensors["history_risk"] = torch.stack(state.history_risk)
+    save_tensors(path, config, model, optimiser, tensors)
+
+
+def load_checkpoint(
+    path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
+) -> TrainingState:
+    """Restore model and optimiser in place and return the training state; the config must be the stored one."""
+    tensors = load_tensors(path, config, model, optimiser)
     return TrainingState(
-        int(tensors["state.step"]),
-        tensors["state.finished_at"],
-        tensors["state.diverged"],
-        tensors["state.best_risk"],
-        tensors["state.best_step"],
-        tensors["state.history_steps"].tolist(),
-        list(tensors["state.history_risk"].unbind()) if "state.history_risk" in tensors else [],
+        int(tensors["step"]),
+        tensors["finished_at"],
+        tensors["diverged"],
+        tensors["best_risk"],
+        tensors["best_step"],
+        tensors["history_steps"].tolist(),
+        list(tensors["history_risk"].unbind()) if "history_risk" in tensors else [],
     )
 
 

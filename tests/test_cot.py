@@ -1,0 +1,118 @@
+import math
+
+import pytest
+import torch
+
+from parityscope import attention_entropy
+from parityscope.cot import CotTraining, _Batches, train_on_sequences
+from parityscope.sequences import HeldOut
+from parityscope.training.checkpoint import checkpoints_in
+
+SMALL = {"n": 8, "k": 3, "width": 16, "batch": 32, "held_out": 32, "learning_rate": 3e-3, "evaluate_every": 4}
+
+
+def same_run(first, second):
+    assert first.history.step == second.history.step
+    assert first.history.accuracy == second.history.accuracy
+    assert first.history.loss == second.history.loss
+    assert first.free_running == second.free_running
+    assert torch.equal(first.attention, second.attention)
+    for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("changes", [{}, {"pool": 100}, {"dropout": 0.1, "layers": 2, "heads": 2}])
+def test_stopping_anywhere_and_going_on_equals_never_stopping(tmp_path, changes):
+    config = CotTraining(**{**SMALL, **changes}, steps=30)
+    straight = train_on_sequences(config)
+    place = tmp_path / "training.safetensors"
+
+    class Killed(Exception):
+        pass
+
+    def kill(step, _):
+        if step == 16:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_on_sequences(config, checkpoint=place, checkpoint_seconds=0, on_evaluation=kill)
+    assert place.exists()
+    resumed_at = []
+    resumed = train_on_sequences(config, checkpoint=place, on_evaluation=lambda step, _: resumed_at.append(step))
+    assert resumed_at[0] == 16
+    same_run(straight, resumed)
+
+
+def test_the_checkpoint_folder_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr("parityscope.cot._CHECKPOINT_SECONDS", 0.0)
+    config = CotTraining(**SMALL, steps=6)
+    with checkpoints_in(tmp_path):
+        first = train_on_sequences(config, checkpoint_seconds=0)
+        assert len(list(tmp_path.iterdir())) == 1
+        evaluations = []
+        second = train_on_sequences(config, on_evaluation=lambda step, _: evaluations.append(step))
+    assert evaluations == []  # nothing was left to do
+    same_run(first, second)
+
+
+def test_batches_depend_on_seed_and_step_only():
+    config = CotTraining(**SMALL, steps=10)
+    held_out = HeldOut(8, 32, 0)
+    first, second = _Batches(config, held_out), _Batches(config, held_out)
+    later = second.at(7)
+    for step in range(8):
+        x = first.at(step)
+    assert torch.equal(x, later)
+    assert not torch.equal(first.at(6), later)
+
+
+def test_a_pool_is_seen_once_per_epoch():
+    config = CotTraining(**SMALL, steps=10, pool=96)
+    batches = _Batches(config, HeldOut(8, 32, 0))
+    rows = [sorted(map(tuple, torch.cat([batches.at(3 * epoch + i) for i in range(3)]).tolist())) for epoch in (0, 1)]
+    assert rows[0] == rows[1] == sorted(map(tuple, batches.pool.tolist()))
+    assert not torch.equal(batches.at(0), batches.at(3))  # in another order
+
+
+def test_perfect_teacher_forcing_means_perfect_generation():
+    """By induction: every generated token equals the true one as long as the past does."""
+    run = train_on_sequences(CotTraining(n=10, k=2, width=32, batch=128, held_out=64, learning_rate=2e-3, steps=400))
+    assert run.accuracy == run.free_running == 1.0
+    assert run.samples_to(0.99) <= run.samples_to(1.0) == run.history.step[-1] * 128
+    assert run.secret_attention().shape == (1, 1, 2)
+
+
+def test_training_goes_on_for_the_extra_steps():
+    config = CotTraining(n=6, k=1, width=32, batch=64, held_out=16, learning_rate=3e-3, steps=300)
+    run = train_on_sequences(config)
+    longer = train_on_sequences(config.model_copy(update={"extra_steps": 15}))
+    assert run.history.step[-1] == run.history.crossing(1.0)
+    assert longer.history.step[-1] == run.history.step[-1] + 15
+
+
+def test_the_rate_falls_linearly_to_zero():
+    config = CotTraining(**{**SMALL, "learning_rate": 1.0}, steps=4)
+    assert [config.rate_at(step) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
+    assert config.model_copy(update={"decay": False}).rate_at(3) == 1.0
+
+
+def test_entropy_of_known_maps():
+    uniform = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
+    assert torch.allclose(attention_entropy(uniform), torch.ones(()))
+    one_hot = uniform.clone()
+    one_hot[3] = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0])
+    two = uniform.clone()
+    two[4] = torch.tensor([0.5, 0.5, 0.0, 0.0, 0.0])
+    expected = torch.tensor([0.0, math.log(2) / math.log(5)])
+    assert torch.allclose(attention_entropy(torch.stack((one_hot, two))), expected)
+
+
+def test_entropy_is_that_of_the_definition_position_by_position():
+    maps = torch.tril(torch.rand(3, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    maps = maps / maps.sum(-1, keepdim=True)
+    for a in range(3):
+        for b in range(2):
+            ratios = [
+                -sum(p * math.log(p) for p in maps[a, b, i].tolist() if p > 0) / math.log(i + 1) for i in range(1, 6)
+            ]
+            assert abs(attention_entropy(maps)[a, b].item() - min(ratios)) < 1e-12
