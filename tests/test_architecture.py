@@ -29,9 +29,16 @@ ORDER = (
     "reproduce",
     "run_folder",
     "terminal",
+    "explorer",
     "cli",
 )
-OPTIONAL = {"matplotlib": {"figures", "experiments"}, "jinja2": {"report"}}
+OPTIONAL = {
+    "matplotlib": {"figures", "experiments"},
+    "jinja2": {"report"},
+    "fastapi": {"explorer"},
+    "uvicorn": {"explorer"},
+    "plotly": {"explorer"},
+}
 
 
 def part_of(path: Path) -> str:
