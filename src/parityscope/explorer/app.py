@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 import parityscope
 from parityscope.errors import InvalidInput
 from parityscope.explorer.chain import ChainSettings, Decoders
+from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.landscape import LandscapeSettings, landscape
 from parityscope.explorer.one_step import OneStepSettings, one_step
 from parityscope.explorer.results import Results
@@ -79,6 +82,14 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     async def about() -> dict[str, Any]:
         return _about()
 
+    @app.get("/api/health")
+    async def health() -> dict[str, int]:
+        return {
+            "clients": room.clients,
+            "trainings": sum(thread.name == TRAINING_THREAD for thread in threading.enumerate()),
+            "tasks": len(asyncio.all_tasks()),
+        }
+
     @app.post("/api/snippet")
     async def snippet(request: Request) -> dict[str, str]:
         asked = await _body(request)
@@ -145,7 +156,16 @@ def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) 
     anywhere = host in ("0.0.0.0", "::", "")
     plotly_script()
     app = create_app(store, None if anywhere else (*LOOPBACK, host))
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws_max_size=_LONGEST_BODY * 4, ws_ping_interval=20)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        ws_max_size=4 * _LONGEST_BODY,
+        ws_ping_interval=20,
+        ws_per_message_deflate=False,  # it costs more than this machine saves by it
+        timeout_graceful_shutdown=2,
+    )
 
 
 def _welcome(headers: Any, hosts: tuple[str, ...] | None) -> bool:

@@ -18,7 +18,7 @@ MOST_BITS, MOST_HIDDEN, MOST_KEPT = 24, 6, 8
 class ChainSettings(BaseModel):
     """A decoder to train (once, then kept) and the bits to show it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     n: int = Field(12, ge=2, le=MOST_BITS)
     k: int = Field(4, ge=1, le=MOST_HIDDEN)

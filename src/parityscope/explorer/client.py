@@ -16,6 +16,7 @@ from parityscope.explorer.room import Room
 from parityscope.explorer.settings import MOST_STEPS, LiveSettings, read_request
 
 _FRAMES_A_SECOND = 20
+_REPLAY_FRAMES = 60
 _SLOWEST_CLIENT = 30.0  # seconds to take a frame before the connection counts as dead
 _IDLE_SECONDS = 3600.0
 _LONGEST_MESSAGE = 20_000
@@ -48,7 +49,7 @@ class Client:
         self._training: LiveTraining | None = None
         self._wanted: LiveSettings | None = None
         self._pace, self._until, self._stops = 1, None, frozenset()  # type: int, int | None, frozenset[int]
-        self._running = False
+        self._running = self._hurried = False
         self._work, self._taken = asyncio.Event(), asyncio.Event()
 
     async def serve(self) -> None:
@@ -88,11 +89,15 @@ class Client:
             settings = read_request(LiveSettings, start.settings)
             settings.resolved()
             self._wanted, self._running = settings, start.until != 0
-            self._pace, self._until, self._stops = MOST_STEPS, start.until, frozenset(start.stops)
+            self._until, self._stops = start.until, frozenset(start.stops)
+            # A state that was shared is reached in a hurry, with enough frames on the way to look back at.
+            self._pace, self._hurried = 1 + (start.until or MOST_STEPS) // _REPLAY_FRAMES, True
             self._work.set()
         elif do == "train":
             train = read_request(Train, message)
-            self._pace, self._until, self._running = train.pace, train.until, True
+            if self._training is None and self._wanted is None:
+                raise InvalidInput("there is no training yet: start one")
+            self._pace, self._until, self._running, self._hurried = train.pace, train.until, True, False
             self._work.set()
         elif do == "pause":
             self._running = False
@@ -110,10 +115,12 @@ class Client:
             except InvalidInput as error:
                 self._running = False
                 await self._say({"type": "error", "message": str(error)})
+            if self._training is None:
+                self._running = False
             if not self._running and self._wanted is None:
                 self._work.clear()
                 await self._say({"type": "resting"})
-            await asyncio.sleep(started + 1 / _FRAMES_A_SECOND - clock())
+            await asyncio.sleep(0 if self._hurried else started + 1 / _FRAMES_A_SECOND - clock())
 
     async def _take_turn(self) -> None:
         if self._wanted is not None:
@@ -126,8 +133,8 @@ class Client:
         elif not self._running:
             return
         training = self._training
-        if training is None:
-            raise InvalidInput("there is no training yet: start one")
+        if training is None:  # the one that was wanted could not be made
+            return
         shown = await self._room.turn(training, self._pace, self._until, self._stops)
         if training.finished or (self._until is not None and training.step >= self._until):
             self._running = False

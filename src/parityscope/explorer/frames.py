@@ -18,7 +18,7 @@ from parityscope.risk.score_density import exact_score_density
 from parityscope.training.build import build_model
 from parityscope.training.recipes import Recipe
 
-_POINTS = 161
+_POINTS = 121
 _CIRCLES = ("circle", "circle-as-coded")
 
 
@@ -42,7 +42,7 @@ def opening(settings: LiveSettings, recipe: Recipe, problem: Parity) -> dict[str
         "n": problem.n,
         "k": problem.k,
         "support": list(problem.support),
-        "recipe": recipe.model_dump(exclude={"summary", "on_samples", "beyond_pairs"}),
+        "recipe": recipe.model_dump(exclude={"on_samples", "beyond_pairs"}),
         "heads": model.heads,
         "parameters": model.trained_parameters(),
         "circle": rounded(model.positions) if on_circle else None,

@@ -159,8 +159,15 @@ def _at(model: ParityTransformer, directions: Tensor) -> ParityTransformer:
 
 def _split_gradient(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) -> tuple[Tensor, Tensor]:
     """Return the gradient's part that depends on B and the part that does not, each (heads, 2)."""
-    dependent, free = gradient_parts(_at(model, point[None]), [problem], loss)
-    return dependent.reshape(point.shape), free.reshape(point.shape)
+    here = _at(model, point[None])
+    if loss != "squared-mean-hinge":
+        dependent, free = gradient_parts(here, [problem], loss)
+        return dependent.reshape(point.shape), free.reshape(point.shape)
+    # The square of a mean is no mean: its gradient is 2·mean times the mean's, and that one splits.
+    with torch.no_grad():
+        stretch = 2 * population_risk(here, [problem], loss="hinge").value
+    dependent, free = gradient_parts(here, [problem], "hinge")
+    return (stretch * dependent).reshape(point.shape), (stretch * free).reshape(point.shape)
 
 
 def _parts(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) -> dict[str, Any]:

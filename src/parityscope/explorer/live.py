@@ -16,6 +16,9 @@ from parityscope.learning import Learned, Progress, learn
 from parityscope.models import ParityTransformer
 
 
+TRAINING_THREAD = "parityscope-live"
+
+
 class _Ended(Exception):
     """Raised inside `learn` to end a training nobody watches any more."""
 
@@ -46,7 +49,7 @@ class LiveTraining:
         self._turning = threading.Lock()
         self._ended = False
         self._shown, self._failure = "", None  # type: str, BaseException | None
-        self._thread = threading.Thread(target=self._learn, name="parityscope-live", daemon=True)
+        self._thread = threading.Thread(target=self._learn, name=TRAINING_THREAD, daemon=True)
 
     def turn(
         self,

@@ -23,7 +23,7 @@ _BINS = 60
 class OneStepSettings(BaseModel):
     """A problem for the recipe `one-step`; k = 2 is H2's own, other k take a few steps of one head."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     n: int = Field(1000, ge=2, le=MOST_BITS)
     k: int = Field(2, ge=1, le=MOST_HIDDEN)

@@ -24,7 +24,7 @@ _CLOSED_FORM = (*LOSSES, "log-correlation")
 class LiveSettings(BaseModel):
     """One live training; a field left out is the recipe's own (`learn` without that option)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     n: int = 20
     k: int | None = Field(None, description="none: 3, or the size of the support")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -42,16 +43,38 @@ def exact_score_density(
     weights = score.weights.detach()
     low = float((weights.clamp(max=0).sum(-1) + score.offset).min()) - _NEGLIGIBLE * width
     high = float((weights.clamp(min=0).sum(-1) + score.offset).max()) + _NEGLIGIBLE * width
-    period = max(high, float(at.max())) - min(low, float(at.min()))
-    last = math.ceil(_NEGLIGIBLE / width * period / (2 * math.pi))
-    t = 2 * math.pi / period * torch.arange(last + 1, dtype=weights.dtype)
+    # A whole period lets frames of one training share their frequencies.
+    period = math.ceil(max(high, float(at.max())) - min(low, float(at.min())))
+    t, kernel = _frequencies(period, width)
     angle = t[:, None] * weights[..., None, :]  # (*runs, frequencies, n)
-    turn = law.bias * torch.polar(torch.ones_like(angle), angle)
     mask = law.mask.unsqueeze(-2).to(angle.device)
-    # E[e^{itS}] and E[y e^{itS}] of independent bits
-    whole = (1 - law.bias + turn).prod(-1)
-    signed = (1 - law.bias + torch.where(mask, -turn, turn)).prod(-1)
-    kernel = torch.exp(-((width * t) ** 2) / 2) * torch.where(t == 0, 1.0, 2.0) / period
-    back = torch.polar(torch.ones_like(at * t[:, None]), t[:, None] * (score.offset - at))  # (frequencies, points)
-    total, difference = (((phi * kernel) @ back).real for phi in (whole, signed))
+    if law.bias == 0.5:
+        # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
+        sine, cosine = (angle / 2).sin(), (angle / 2).cos()
+        turn = t * (weights.sum(-1, keepdim=True) / 2 + score.offset)
+        whole = torch.polar(kernel * cosine.prod(-1), turn)
+        hidden = law.mask.sum(-1, keepdim=True).to(turn)
+        signed = torch.polar(kernel * torch.where(mask, sine, cosine).prod(-1), turn - math.pi / 2 * hidden)
+    else:
+        factor = law.bias * torch.polar(torch.ones_like(angle), angle)
+        shift = torch.polar(kernel, t * score.offset)
+        whole = (1 - law.bias + factor).prod(-1) * shift
+        signed = (1 - law.bias + torch.where(mask, -factor, factor)).prod(-1) * shift
+    cosines, sines = _waves(period, width, tuple(at.tolist()))
+    total, difference = (phi.real @ cosines + phi.imag @ sines for phi in (whole, signed))
     return ScoreDensity(((total + difference) / 2).clamp(min=0.0), ((total - difference) / 2).clamp(min=0.0))
+
+
+@lru_cache(maxsize=64)
+def _frequencies(period: int, width: float) -> tuple[Tensor, Tensor]:
+    """Return the frequencies of a Fourier series on the period, and the Gaussian's weight of each."""
+    last = math.ceil(_NEGLIGIBLE / width * period / (2 * math.pi))
+    t = 2 * math.pi / period * torch.arange(last + 1, dtype=torch.float64)
+    return t, torch.exp(-((width * t) ** 2) / 2) * torch.where(t == 0, 1.0, 2.0) / period
+
+
+@lru_cache(maxsize=64)
+def _waves(period: int, width: float, at: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+    """Return cos(ts) and sin(ts) for every frequency t and every point s: (frequencies, points) each."""
+    phase = _frequencies(period, width)[0][:, None] * torch.tensor(at, dtype=torch.float64)
+    return phase.cos(), phase.sin()

@@ -14,10 +14,13 @@ export function writeAddress(view, values) {
   history.replaceState(null, "", `#${view}${text ? "?" + text : ""}`);
 }
 
-/** Fill a form's fields from an address; unknown names are left alone. */
+/** Fill a form's fields from an address; one that names any field leaves the others empty where they may be. */
 export function fillForm(form, values) {
-  for (const field of form.elements) {
-    if (field.name && values.has(field.name)) field.value = values.get(field.name);
+  const fields = [...form.elements].filter((field) => field.name);
+  if (!fields.some((field) => values.has(field.name))) return;
+  for (const field of fields) {
+    if (values.has(field.name)) field.value = values.get(field.name);
+    else if (field.placeholder || field.value === "") field.value = "";
   }
 }
 

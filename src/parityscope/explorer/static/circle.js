@@ -45,10 +45,10 @@ export function concentration(attention) {
   return attention.length > 1 ? Math.max(0, 1 - entropy / Math.log(attention.length)) : 1;
 }
 
-export function headArrows(directions, attention) {
+export function headArrows(directions, attention, ink = null) {
   return directions.map(([x, y], h) => {
     const length = Math.hypot(x, y) || 1;
     const reach = 0.12 + 0.8 * concentration(attention[h]);
-    return arrow([0, 0], [(reach * x) / length, (reach * y) / length], headColour(h), `head ${h}`, 4);
+    return arrow([0, 0], [(reach * x) / length, (reach * y) / length], ink ?? headColour(h), `head ${h}`, 4);
   });
 }

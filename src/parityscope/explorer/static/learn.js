@@ -93,13 +93,13 @@ function setRunning(now) {
 
 function remember() {
   if (!active || !frames.length) return;
-  writeAddress("learn", { ...formValues(form), trained: frames.at(-1).step || "", step: frames[shown]?.step || "" });
+  writeAddress("learn", { ...formValues(form), ...(frames.at(-1).step ? { trained: frames.at(-1).step, step: frames[shown].step } : {}) });
 }
 
 function prepare() {
   const { recipe } = info;
   $("learn-summary").textContent =
-    `${recipe.name}: ${info.heads} head${info.heads > 1 ? "s" : ""} × ${recipe.numbers_per_head} numbers on ${recipe.positions}` +
+    `${recipe.summary}: ${info.heads} head${info.heads > 1 ? "s" : ""} × ${recipe.numbers_per_head} numbers on ${recipe.positions}` +
     ` positions, ${recipe.readout} readout, ${recipe.loss}, ${recipe.optimiser}, temperature ${+recipe.temperature.toPrecision(3)},` +
     ` learning rate ${+recipe.learning_rate.toPrecision(3)}, at most ${recipe.steps} steps.`;
   const bits = $("learn-bits");
@@ -169,7 +169,7 @@ function drawHeat(frame) {
       marker: { symbol: "triangle-down", size: 11, color: colour("hidden"), opacity: 1 } },
   ], {
     xaxis: { title: { text: "position" }, range: [-0.5, info.n - 0.5], showgrid: false, zeroline: false },
-    yaxis: { title: { text: "head" }, range: [info.heads - 0.5, -1.1], dtick: Math.ceil(info.heads / 8), tick0: 0, showgrid: false, zeroline: false },
+    yaxis: { title: { text: "head" }, range: [info.heads - 0.5, -1.1], tickvals: [...Array(info.heads).keys()].filter((h) => h % Math.ceil(info.heads / 8) === 0), showgrid: false, zeroline: false },
   });
 }
 
@@ -182,8 +182,8 @@ function drawCurves(frame) {
       hovertemplate: "step %{x}<br>accuracy %{y:.4f}<extra></extra>" },
   ], {
     xaxis: { title: { text: "step" }, rangemode: "tozero" }, shapes: [now], margin: { l: 56, r: 52, t: 12, b: 40 },
-    yaxis: { title: { text: "risk", font: { color: colour("c1") } }, type: "log", exponentformat: "power", dtick: 1 },
-    yaxis2: { title: { text: "accuracy", font: { color: colour("c0") } }, overlaying: "y", side: "right", range: [-0.02, 1.04], showgrid: false },
+    yaxis: { title: { text: "risk", font: { color: colour("c1") } }, type: "log", exponentformat: "power", nticks: 6 },
+    yaxis2: { title: { text: "accuracy", font: { color: colour("c0") } }, overlaying: "y", side: "right", range: [-0.02, 1.04], tickmode: "linear", tick0: 0, dtick: 0.25, showgrid: false },
   });
 }
 
@@ -212,8 +212,8 @@ export function openLearn(values, about) {
   if (!panels.where) build(about);
   if (values === null && info) { draw(); return; }
   if (values) fillForm(form, values);
-  const trained = Number(values?.get("trained") || 0), step = values?.get("step");
-  wanted = step === null || step === undefined ? (trained ? 0 : null) : Number(step);
+  const trained = Number(values?.get("trained") || 0);
+  wanted = trained && values.has("step") ? Number(values.get("step")) : null;
   restart(trained, wanted ? [wanted] : []);
 }
 
@@ -234,7 +234,7 @@ function build(about) {
   panels.readout.say("Line: the frozen readout ŷ(S). Areas: the exact distribution of S over all 2ⁿ inputs, label +1 blue, −1 orange. Learned: blue only where the line is up.");
   panels.heat.say("Each row is a head; ▼ marks the hidden bits.");
   panels.curves.say("Population risk (left, log) and accuracy (right): over all inputs, not a sample.");
-  form.elements.recipe.replaceChildren(...about.recipes.map((one) => element("option", { value: one.name, title: one.summary }, `${one.name} – ${one.summary}`)));
+  form.elements.recipe.replaceChildren(...about.recipes.map((one) => element("option", { value: one.name, title: one.summary }, one.name)));
   form.elements.recipe.value = about.default_recipe;
   form.elements.positions.append(...about.positions.map((name) => element("option", { value: name }, name)));
   form.addEventListener("submit", (event) => { event.preventDefault(); restart(); });

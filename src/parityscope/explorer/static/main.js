@@ -34,7 +34,7 @@ function show(name, values = null) {
 
 function replay(settings) {
   const values = new URLSearchParams();
-  for (const name of ["temperature", "learning_rate", "start_radius", "positions", "support"]) values.set(name, "");
+  values.set("positions", "");
   for (const [name, value] of Object.entries(settings)) values.set(name, Array.isArray(value) ? value.join(",") : String(value));
   show("learn", values);
   window.scrollTo({ top: 0 });

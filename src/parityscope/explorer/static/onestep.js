@@ -44,13 +44,13 @@ function drawScores(panel, moment) {
   panel.draw([
     { type: "bar", x: centres, y: moment.others, width, marker: { color: colour("c0") }, hovertemplate: "score %{x:.2f}: %{y} positions<extra></extra>" },
     ...moment.hidden.map((scores, head) => ({
-      x: scores, y: scores.map(() => top * 2 ** (head + 1)), mode: "markers+text", text: scores.map((_, i) => String(data.support[i])), textposition: "top center",
+      x: scores, y: scores.map(() => top * 3.5 ** (head + 0.7)), mode: "markers+text", text: scores.map((_, i) => String(data.support[i])), textposition: "top center",
       textfont: { color: headColour(head + 1) }, marker: { symbol: "triangle-down", size: 12, color: headColour(head + 1) },
       hovertemplate: `hidden %{text}, head ${head}<br>score %{x:.3f}<extra></extra>`,
     })),
   ], {
     xaxis: { title: { text: "score s_j" } }, bargap: 0,
-    yaxis: { title: { text: "positions that are not hidden" }, type: "log", exponentformat: "power", dtick: 1, range: [-0.3, Math.log10(top) + 0.35 * (moment.hidden.length + 1.6)] },
+    yaxis: { title: { text: "positions that are not hidden" }, type: "log", exponentformat: "power", dtick: 1, range: [-0.3, Math.log10(top) + 0.55 * (moment.hidden.length + 0.9)] },
   });
 }
 

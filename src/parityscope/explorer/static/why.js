@@ -8,6 +8,7 @@ const $ = (id) => document.getElementById(id);
 const form = $("why-form");
 const panels = {};
 const only = latest();
+const VISIBLE = 0.02; // of the longest arrow
 let data = null, active = false;
 
 const request = () => ({ ...formValues(form), at: Number($("why-at").value) / 100 });
@@ -32,15 +33,17 @@ function unwrapped(path) {
   return { x, y };
 }
 
+/** A ratio for people: two digits, no powers of ten below a million. */
+const spoken = (ratio) => (ratio < 1e6 ? Number(ratio.toPrecision(2)).toLocaleString("en") : ratio.toPrecision(2));
 const lengthOf = (vectors) => Math.sqrt(vectors.flat().reduce((sum, value) => sum + value * value, 0));
 
 function draw() {
   if (!data) return;
   const free = lengthOf(data.free), dependent = lengthOf(data.dependent);
   const ratio = free > dependent
-    ? `the part that does not depend on B is ${(free / Math.max(dependent, 1e-300)).toPrecision(2)} times longer than the part that does`
+    ? `the part that does not depend on B is ${spoken(free / Math.max(dependent, 1e-300))} times longer than the part that does`
     : free > 1e-12 * dependent
-      ? `the part that depends on B is ${(dependent / free).toPrecision(2)} times longer than the part that does not`
+      ? `the part that depends on B is ${spoken(dependent / free)} times longer than the part that does not`
       : "all of it depends on B";
   const risk = data.risks[data.index];
   $("why-status").textContent =
@@ -55,7 +58,7 @@ function drawLandscape() {
   const pairs = hidden.flatMap((a, i) => hidden.filter((_, j) => j !== i).map((b) => [a, b]));
   const turns = [[data.turn_dependent, "good", "depends on B"], [data.turn_free, "bad", "same for every B"]];
   const longest = Math.max(...turns.map(([turn]) => Math.hypot(turn[0], turn[1])), 1e-300);
-  const arrows = turns.map(([turn, color, name]) =>
+  const arrows = turns.filter(([turn]) => Math.hypot(turn[0], turn[1]) > VISIBLE * longest).map(([turn, color, name]) =>
     arrow(here, [here[0] + (70 * turn[0]) / longest, here[1] + (70 * turn[1]) / longest], colour(color), name, 4));
   const degrees = { range: [0, 360], dtick: 90, ticksuffix: "°", showgrid: false, zeroline: false };
   panels.landscape.draw([
@@ -75,10 +78,10 @@ function drawCircle() {
   const weights = data.positions.map((_, j) => (data.support.length / attention.length) * attention.reduce((sum, row) => sum + row[j], 0));
   const longest = Math.max(...[...data.dependent, ...data.free].map(([x, y]) => Math.hypot(x, y)), 1e-300);
   const tips = headArrows(data.heads, attention).map((trace) => [trace.x[1], trace.y[1]]);
-  const part = (vectors, color, name) => vectors.map(([x, y], h) =>
+  const part = (vectors, color, name) => vectors.flatMap(([x, y], h) => Math.hypot(x, y) <= VISIBLE * longest ? [] :
     arrow(tips[h], [tips[h][0] + (0.55 * x) / longest, tips[h][1] + (0.55 * y) / longest], colour(color), `${name}, head ${h}`, 3));
   panels.circle.draw([
-    ...dots(data.positions, data.support, weights), ...headArrows(data.heads, attention),
+    ...dots(data.positions, data.support, weights), ...headArrows(data.heads, attention, colour("soft")),
     ...part(data.free, "bad", "same for every B"), ...part(data.dependent, "good", "depends on B"),
   ], SQUARE);
 }
@@ -100,7 +103,7 @@ function drawShares() {
   ], {
     xaxis: { title: { text: "step" } }, margin: { l: 52, r: 56, t: 12, b: 40 },
     yaxis: { title: { text: "share that depends on B", font: { color: colour("good") } }, range: [-0.03, 1.05] },
-    yaxis2: { title: { text: "risk", font: { color: colour("c1") } }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false },
+    yaxis2: { title: { text: "risk", font: { color: colour("c1") } }, overlaying: "y", side: "right", tickmode: "auto", nticks: 6, rangemode: "tozero", showgrid: false },
   });
 }
 
@@ -123,7 +126,7 @@ function build() {
   panels.landscape = new Panel($("why-panels"), "landscape", "The risk over two angles", code);
   panels.circle = new Panel($("why-panels"), "gradient", "The gradient of every head", code);
   panels.shares = new Panel($("why-panels"), "shares", "How much of the gradient knows B", code);
-  panels.landscape.say("Dark is low. Circles: both heads on hidden bits. Line: the training. Arrows at the dot: descent by the part that depends on B (green) and by the part that does not (red), to scale. Lengths and other heads as at this moment.");
+  panels.landscape.say("Light is low. Circles: both heads on hidden bits. Line: the training. Arrows at the dot: descent by the part that depends on B (green) and by the part that does not (red), to scale; one too short to see is left out. Lengths and other heads are those of this moment.");
   panels.circle.say("Arrows from the centre are heads. At their tips: descent by the part that depends on B (green) and by the part that is the same for every B (red), to scale.");
   panels.shares.say("Green: length of the part that depends on B, as a share of both lengths. Dotted: the risk.");
   form.addEventListener("submit", (event) => { event.preventDefault(); compute(); });
