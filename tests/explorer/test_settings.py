@@ -44,7 +44,9 @@ def test_values_that_are_no_numbers_never_reach_a_training(value):
 
 
 def test_text_from_a_form_is_read_like_the_command_line():
-    settings = read_request(LiveSettings, {"n": "20", "support": ["7", "10", "17"], "learning_rate": "0.1", "seed": "4"})
+    settings = read_request(
+        LiveSettings, {"n": "20", "support": ["7", "10", "17"], "learning_rate": "0.1", "seed": "4"}
+    )
     assert settings.problem().support == (7, 10, 17)
     assert settings.resolved().learning_rate == 0.1
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import parityscope
 from parityscope.errors import InvalidInput
 from parityscope.explorer.chain import ChainSettings, Decoders
-from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.landscape import LandscapeSettings, landscape
+from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.one_step import OneStepSettings, one_step
 from parityscope.explorer.results import Results
 from parityscope.explorer.room import MOST_CLIENTS, Room

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
-from typing import Any
+import logging
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +16,8 @@ from parityscope.explorer.live import LiveTraining
 from parityscope.explorer.room import Room
 from parityscope.explorer.settings import MOST_STEPS, LiveSettings, read_request
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _FRAMES_A_SECOND = 20
 _REPLAY_FRAMES = 60
 _SLOWEST_CLIENT = 30.0  # seconds to take a frame before the connection counts as dead
@@ -65,8 +68,7 @@ class Client:
             pass  # left, fell asleep, or was cut off: all the same from here
         finally:
             driver.cancel()
-            with suppress(asyncio.CancelledError):
-                await driver
+            await asyncio.gather(driver, return_exceptions=True)
             if self._training is not None:
                 await self._room.end(self._training)
 
@@ -128,14 +130,14 @@ class Client:
             old, self._training = self._training, None
             if old is not None:
                 await self._room.end(old)
-            self._training = await self._room.open(settings)
+            self._training = await _unbroken(self._room.open(settings))
             await self._send(self._training.opening)
         elif not self._running:
             return
         training = self._training
         if training is None:  # the one that was wanted could not be made
             return
-        shown = await self._room.turn(training, self._pace, self._until, self._stops)
+        shown = await _unbroken(self._room.turn(training, self._pace, self._until, self._stops))
         if training.finished or (self._until is not None and training.step >= self._until):
             self._running = False
         self._taken.clear()
@@ -151,3 +153,14 @@ class Client:
         except TimeoutError:
             await self._socket.close(code=1013, reason="too slow")
             raise asyncio.CancelledError from None
+
+
+async def _unbroken(work: Awaitable[T]) -> T:
+    """Return what the work gives; a defect in it is told to the client and does not end the connection."""
+    try:
+        return await work
+    except InvalidInput:
+        raise
+    except Exception as error:
+        _log.exception("a live training broke")
+        raise InvalidInput(f"the training broke: {type(error).__name__}: {error}") from None

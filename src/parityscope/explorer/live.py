@@ -15,7 +15,6 @@ from parityscope.explorer.settings import LiveSettings
 from parityscope.learning import Learned, Progress, learn
 from parityscope.models import ParityTransformer
 
-
 TRAINING_THREAD = "parityscope-live"
 
 
