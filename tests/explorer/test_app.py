@@ -70,6 +70,17 @@ def test_train_pause_step_and_reset(server):
     live.socket.close()
 
 
+def test_commands_sent_while_a_training_is_being_made_are_kept(server):
+    live = Live(server)
+    for seed in range(5):
+        live.do("start", settings={"n": 16, "seed": seed})
+        time.sleep(0.002 * seed)
+        live.do("train", pace=500)
+        while not (message := live.next())["type"] == "frame" or not message["done"]:
+            assert message["type"] != "error"
+    live.socket.close()
+
+
 def test_a_shared_state_is_reached_again_with_the_step_that_was_looked_at(server):
     live = Live(server)
     frames = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -155,6 +156,9 @@ def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) 
     """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise."""
     anywhere = host in ("0.0.0.0", "::", "")
     plotly_script()
+    # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
+    # would make each of them wait for the other most of the time.
+    sys.setswitchinterval(5e-4)
     app = create_app(store, None if anywhere else (*LOOPBACK, host))
     uvicorn.run(
         app,

@@ -52,7 +52,7 @@ class Client:
         self._training: LiveTraining | None = None
         self._wanted: LiveSettings | None = None
         self._pace, self._until, self._stops = 1, None, frozenset()  # type: int, int | None, frozenset[int]
-        self._running = self._hurried = False
+        self._begun = self._running = self._hurried = False
         self._work, self._taken = asyncio.Event(), asyncio.Event()
 
     async def serve(self) -> None:
@@ -90,14 +90,14 @@ class Client:
             start = read_request(Start, message)
             settings = read_request(LiveSettings, start.settings)
             settings.resolved()
-            self._wanted, self._running = settings, start.until != 0
+            self._begun, self._wanted, self._running = True, settings, start.until != 0
             self._until, self._stops = start.until, frozenset(start.stops)
             # A state that was shared is reached in a hurry, with enough frames on the way to look back at.
             self._pace, self._hurried = 1 + (start.until or MOST_STEPS) // _REPLAY_FRAMES, True
             self._work.set()
         elif do == "train":
             train = read_request(Train, message)
-            if self._training is None and self._wanted is None:
+            if not self._begun:
                 raise InvalidInput("there is no training yet: start one")
             self._pace, self._until, self._running, self._hurried = train.pace, train.until, True, False
             self._work.set()

@@ -17,7 +17,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MOST_CLIENTS = 64
-_WORKERS = 1  # two would spend a third of their time waiting for the interpreter lock
+_WORKERS = 1  # a second would mostly wait for the interpreter lock: frames come 1.7 times slower with two
 _MOST_QUESTIONS = 16  # waiting at a time; more are refused rather than piled up
 _CYCLE_SECONDS = 0.12  # in which every training that wants to move gets a turn
 
