@@ -76,7 +76,7 @@ def test_commands_sent_while_a_training_is_being_made_are_kept(server):
         live.do("start", settings={"n": 16, "seed": seed})
         time.sleep(0.002 * seed)
         live.do("train", pace=500)
-        while not (message := live.next())["type"] == "frame" or not message["done"]:
+        while (message := live.next())["type"] != "frame" or not message["done"]:
             assert message["type"] != "error"
     live.socket.close()
 
