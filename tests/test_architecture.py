@@ -33,6 +33,7 @@ ORDER = (
     "entropy_study",
     "run_folder",
     "terminal",
+    "explorer",
     "cli",
 )
 OPTIONAL = {
@@ -48,6 +49,9 @@ OPTIONAL = {
     "scipy": {"estimator"},
     "pandas": {"estimator"},
     "skrebate": {"estimator"},
+    "fastapi": {"explorer"},
+    "uvicorn": {"explorer"},
+    "plotly": {"explorer"},
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from parityscope.cli import laboratory, own_data, training  # noqa: F401
+from parityscope.cli import browser, laboratory, own_data, training  # noqa: F401
 from parityscope.cli.application import ERRORS, app
 from parityscope.errors import InvalidInput
 

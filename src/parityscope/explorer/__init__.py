@@ -1,0 +1,1 @@
+"""The explorer: watch heads find the hidden bits, in a browser."""

@@ -1,0 +1,142 @@
+// Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
+import { writeAddress } from "./address.js";
+import { Panel, colour, element } from "./panels.js";
+import { ask, latest } from "./server.js";
+
+const $ = (id) => document.getElementById(id);
+const only = latest();
+const MOST_LINES = 200;
+let summary = null, shown = null, chosen = {}, active = false, diagram = null, goTo = null;
+
+const dark = () => document.documentElement.dataset.theme === "dark";
+
+function list() {
+  $("results-list").replaceChildren(
+    ...(summary.claims.length ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims.length})`)] : []),
+    ...summary.experiments.map((one) => element("button", { type: "button", title: one.title, onclick: () => open(one.id), "aria-current": shown === one.id }, `${one.id} (${one.rows})`)));
+  $("results-status").textContent = summary.store === null
+    ? "No store was given. Start with: parityscope explore --store DIR, where DIR is the --out folder of reproduce or sweep."
+    : `Store ${summary.store}`;
+}
+
+function open(id) {
+  shown = id;
+  list();
+  remember();
+  if (id === "claims") { $("results-body").replaceChildren(claims()); return; }
+  only(() => ask(`/api/results/${encodeURIComponent(id)}`), render);
+}
+
+function remember() {
+  if (active) writeAddress("results", { show: shown, ...chosen });
+}
+
+function table(header, rows) {
+  return element("div", { class: "scroll", tabindex: 0 }, element("table", {},
+    element("thead", {}, element("tr", {}, ...header.map((name) => element("th", {}, name)))),
+    element("tbody", {}, ...rows.map((line) => element("tr", {}, ...line.map((cell) => element("td", {}, cell)))))));
+}
+
+function claims() {
+  const kind = (verdict) => ({ holds: "holds", fails: "fails" })[verdict] || "other";
+  return table(["claim", "verdict", "statement", "how"], summary.claims.map((one) => [
+    one.id, element("span", { class: `verdict ${kind(one.verdict)}` }, one.verdict), one.statement, one.how]));
+}
+
+function render(answer) {
+  const body = $("results-body"), parts = [element("h2", {}, answer.title)];
+  if (answer.table) {
+    const theme = dark() ? "dark" : "light";
+    parts.push(element("img", { class: "figure", alt: answer.title, src: `/api/results/${encodeURIComponent(answer.id)}/figure.svg?theme=${theme}` }),
+      element("p", {}, answer.text));
+    if (answer.findings.length) parts.push(table(["the paper", "here"], answer.findings.map((one) => [one.paper, one.here])));
+    parts.push(table(answer.table.header, answer.table.rows));
+  }
+  const place = element("div");
+  parts.push(element("h2", {}, "Phase diagram"), place);
+  body.replaceChildren(...parts);
+  phase(place, answer);
+}
+
+const names = (rows, part) => [...new Set(rows.flatMap((row) => Object.keys(row[part])))];
+const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+
+function phase(place, answer) {
+  const fields = names(answer.rows, "config").filter((name) => new Set(answer.rows.map((row) => row.config[name])).size > 1);
+  const numbers = names(answer.rows, "numbers").filter((name) => answer.rows.some((row) => ["number", "boolean"].includes(typeof row.numbers[name])));
+  if (!fields.length || !numbers.length) { place.append("These rows do not vary in two ways: there is nothing to lay out."); return; }
+  const pick = (name, options, fallback) => {
+    const select = element("select", { name }, ...options.map((one) => element("option", { value: one }, one)));
+    select.value = options.includes(chosen[name]) ? chosen[name] : fallback;
+    chosen[name] = select.value;
+    select.addEventListener("change", () => { chosen[name] = select.value; remember(); lay(); });
+    return element("label", {}, { x: "Across", y: "Down", value: "Colour" }[name], select);
+  };
+  const prefer = (options, wanted, other) => wanted.find((name) => options.includes(name)) ?? options[other] ?? options[0];
+  const first = prefer(fields, ["n"], 0);
+  const controls = element("form", { class: "controls" }, pick("x", fields, first),
+    pick("y", fields, prefer(fields.filter((name) => name !== first), ["label", "recipe", "k"], 0) ?? first), pick("value", numbers, prefer(numbers, ["learned", "accuracy"], 0)));
+  const panels = element("div", { class: "panels" });
+  place.append(controls, panels);
+  diagram = new Panel(panels, "phase", "Cells of the store", async () => storeSnippet(answer.id));
+  diagram.say("The mean over rows of a cell. Press a cell, or a row below, to replay its training: it is deterministic, so its settings are its recording.");
+  const rows = element("div");
+  place.append(rows);
+  const lay = () => {
+    drawDiagram(answer);
+    const shownFields = fields.slice(0, 6);
+    rows.replaceChildren(table([...shownFields, chosen.value, ""], answer.rows.slice(0, MOST_LINES).map((row) => [
+      ...shownFields.map((name) => String(row.config[name] ?? "–")), String(row.numbers[chosen.value] ?? "–"),
+      row.replay ? element("button", { type: "button", class: "tool", onclick: () => goTo(row.replay) }, "Replay") : ""])));
+  };
+  lay();
+  redraw = lay;
+}
+
+let redraw = () => {};
+
+function drawDiagram(answer) {
+  const values = (name) => [...new Set(answer.rows.map((row) => row.config[name] ?? "–"))].sort(compare);
+  const x = values(chosen.x), y = values(chosen.y);
+  const cells = y.map((v) => x.map((u) => answer.rows.filter((row) =>
+    (row.config[chosen.x] ?? "–") === u && (row.config[chosen.y] ?? "–") === v && row.numbers[chosen.value] !== null && row.numbers[chosen.value] !== undefined)));
+  const share = (row) => (chosen.value === "learned" && row.config.seeds ? row.numbers.learned / row.config.seeds : Number(row.numbers[chosen.value]));
+  const z = cells.map((line) => line.map((rows) => (rows.length ? rows.reduce((sum, row) => sum + share(row), 0) / rows.length : null)));
+  diagram.draw([{
+    type: "heatmap", x: x.map(String), y: y.map(String), z, colorscale: "Viridis", xgap: 2, ygap: 2, colorbar: { thickness: 10, outlinewidth: 0 },
+    text: z.map((line) => line.map((value) => (value === null ? "" : String(+value.toPrecision(3))))), texttemplate: "%{text}", hoverongaps: false,
+    hovertemplate: `${chosen.x} %{x}, ${chosen.y} %{y}<br>${chosen.value} %{z:.4g}<extra></extra>`,
+  }], { xaxis: { type: "category", title: { text: chosen.x }, showgrid: false }, yaxis: { type: "category", showgrid: false } }).then(() => {
+    diagram.plot.removeAllListeners?.("plotly_click");
+    diagram.plot.on("plotly_click", (event) => {
+      const [row, column] = event.points[0].pointIndex;
+      const replayed = cells[row][column].find((one) => one.replay);
+      if (replayed) goTo(replayed.replay);
+    });
+  });
+}
+
+const storeSnippet = (id) =>
+  `from pathlib import Path\n\nfrom parityscope.store import Store\n\nfor row in Store(Path("…/store")).rows(${JSON.stringify(id)}):\n    print(row.config, row.numbers)\n`;
+
+export function openResults(values, _about, replay) {
+  active = true;
+  goTo = replay;
+  if (values) { chosen = Object.fromEntries(["x", "y", "value"].filter((name) => values.has(name)).map((name) => [name, values.get(name)])); shown = values.get("show"); }
+  if (summary) { remember(); return; }
+  only(() => ask("/api/results"), (answer) => {
+    summary = answer;
+    list();
+    const first = shown ?? (answer.experiments[0]?.id ?? (answer.claims.length ? "claims" : null));
+    if (first) open(first); else remember();
+  });
+}
+
+export function closeResults() { active = false; }
+
+export function redrawResults() {
+  if (!active || !shown || shown === "claims") return;
+  const figure = document.querySelector("#results-body .figure");
+  if (figure) figure.src = figure.src.replace(/theme=\w+/, `theme=${dark() ? "dark" : "light"}`);
+  redraw();
+}

@@ -1,0 +1,151 @@
+"""The explorer in a real browser: train, look back, share, be refused; nothing leaves this machine."""
+
+import os
+import re
+import shutil
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the explorer's web server is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from explorer_server import running_explorer  # noqa: E402
+
+CHROMIUM = os.environ.get("PARITYSCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+expect = playwright.expect
+WAIT = 30_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    from parityscope.reproduce import reproduce
+
+    out = tmp_path_factory.mktemp("reproduced")
+    reproduce(["H1-success"], "smoke", out)
+    with running_explorer(out) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    """A page that fails its test on any console error and on any request to elsewhere."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.set_default_timeout(WAIT)
+    opened = context.new_page()
+    wrong = []
+    opened.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    local = (server.url, server.url.replace("http", "ws"), "data:", f"blob:{server.url}")
+    opened.on("request", lambda request: None if request.url.startswith(local) else wrong.append(request.url))
+    opened.on("websocket", lambda ws: None if ws.url.startswith(local) else wrong.append(ws.url))
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+def status(page, text):
+    expect(page.locator("#learn-status")).to_contain_text(re.compile(text), timeout=WAIT)
+
+
+def found(page):
+    return page.locator("#learn-bits .bit[data-found=true]")
+
+
+def test_train_to_success_and_see_the_hidden_bits_found(page, server):
+    page.goto(f"{server.url}/#learn?n=20&support=7,10,17&k=3&pace=5")
+    status(page, "^Step 0 ")
+    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_text(["7", "10", "17"])
+    expect(found(page)).to_have_count(0)
+    page.get_by_role("button", name="Train", exact=True).click()
+    status(page, "found 3 of 3 hidden bits · learned")
+    expect(found(page)).to_have_text(["7", "10", "17"])
+    expect(page.locator("#learn-bits .bit[data-wrong=true]")).to_have_count(0)
+    expect(page.locator("#learn-panels .plot .main-svg").first).to_be_visible()
+    assert page.locator("#learn-panels .panel").count() == 4
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as SVG: Attention").click()
+    assert saved.value.suggested_filename == "parityscope-attention.svg"
+    page.get_by_role("button", name="Show the Python code: Attention").click()
+    expect(page.locator("#code-text")).to_contain_text("ps.Parity(n=20, support=(7, 10, 17))")
+
+
+def test_pause_scrub_share_and_reload_to_the_same_state(page, server):
+    page.goto(f"{server.url}/#learn?n=16&k=3&recipe=repaired&pace=1&seed=2")
+    status(page, "^Step 0 ")
+    page.get_by_role("button", name="Train", exact=True).click()
+    status(page, r"^Step ([5-9]|\d\d) ")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_visible()
+    page.wait_for_function("location.hash.includes('trained=')")
+    page.locator("#scrub").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    page.locator("#scrub").dispatch_event("change")
+    page.wait_for_function("/step=\\d+/.exec(location.hash)[0] !== 'step=' + /trained=(\\d+)/.exec(location.hash)[1]")
+    address, shown = page.evaluate("[location.hash, document.getElementById('learn-status').textContent]")
+    step = re.search(r"[?&]step=(\d+)", address)[1]
+    assert shown.startswith(f"Step {step} ")
+    page.goto("about:blank")
+    page.goto(f"{server.url}/{address}")
+    status(page, f"^{re.escape(shown)}$")
+    page.wait_for_function("address => location.hash === address", arg=address)
+
+
+def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, server):
+    page.goto(f"{server.url}/")
+    status(page, "^Step 0 ")
+    page.get_by_label("Hidden k").first.fill("21")
+    page.get_by_label("Hidden k").first.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text(re.compile("up to k = 16|between 1 and n = 20"))
+    page.get_by_label("Hidden k").first.fill("2")
+    page.get_by_label("Hidden k").first.press("Enter")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2)
+    page.locator("#learn-bits .bit").nth(0).click()
+    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(3)
+
+
+def test_every_view_opens_by_keyboard_and_draws(page, server):
+    page.goto(f"{server.url}/#why?n=8&k=2&recipe=repaired&steps=40")
+    expect(page.locator("#why-status")).to_contain_text("all of it depends on B")
+    page.get_by_role("tab", name="Why it fails").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#onestep-status")).to_contain_text("learned")
+    expect(page.locator("#onestep-panels .main-svg").first).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#chain-status")).to_contain_text("held-out inputs right")
+    tokens = page.locator("#chain-bits").inner_text()
+    page.locator("#chain-bits button.bit").nth(0).click()
+    page.wait_for_function("text => document.getElementById('chain-bits').innerText !== text", arg=tokens)
+
+
+def test_a_cell_of_the_store_opens_as_a_replay(page, server):
+    page.goto(f"{server.url}/#results?show=H1-success")
+    expect(page.locator("#results-body .figure")).to_be_visible()
+    expect(page.locator("#plot-phase .main-svg").first).to_be_visible()
+    page.get_by_role("row").filter(has_text="repaired, sharp start").get_by_role("button", name="Replay").click()
+    status(page, "^Step 0 ")
+    expect(page.locator("#learn-summary")).to_contain_text("H1's model with 2 numbers per head")
+    assert page.locator("#learn-form [name=start_radius]").input_value() == "8"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_it_whole_and_soon(browser, server, scheme):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"{server.url}/#learn?n=12&k=2&recipe=repaired")
+    status(page, "^Step 0 ")
+    page.wait_for_selector("#learn-panels .main-svg")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    context.close()
