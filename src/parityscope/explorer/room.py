@@ -17,7 +17,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MOST_CLIENTS = 64
-_WORKERS = 1  # a second would mostly wait for the interpreter lock: frames come 1.7 times slower with two
+_WORKERS = 1  # with two, fifty clients on two cores got fewer frames in all: both wait for the interpreter lock
 _MOST_QUESTIONS = 16  # waiting at a time; more are refused rather than piled up
 _CYCLE_SECONDS = 0.12  # in which every training that wants to move gets a turn
 

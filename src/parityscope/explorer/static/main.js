@@ -27,6 +27,7 @@ function show(name, values = null) {
     tab(one).tabIndex = one === name ? 0 : -1;
     document.getElementById(`view-${one}`).hidden = one !== name;
   }
+  tab(name).scrollIntoView({ inline: "nearest", block: "nearest" }); // on a phone the tabs are wider than the screen
   if (values === null) history.replaceState(null, "", `#${name}`);
   views[name].open(values, about, replay);
   views[name].remember?.();
