@@ -129,3 +129,11 @@ def test_chain_of_thought_learns_within_100_000_samples_and_its_absence_does_not
         assert run.cpu_seconds < 80
         without = train_on_sequences(CotTraining(**settings, seed=seed, chain_of_thought=False))
         assert max(without.history.accuracy) < 0.5 + 6 * 0.5 / math.sqrt(2048)
+
+
+@pytest.mark.slow
+def test_with_four_heads_one_looks_at_the_secret_bits():
+    options = {"n": 40, "k": 20, "heads": 4, "learning_rate": 5e-4, "batch": 256, "decay": False, "stop": False}
+    run = train_on_sequences(CotTraining(**options, steps=800, evaluate_every=100, held_out=512))
+    assert run.accuracy > 0.999
+    assert float(run.secret_attention().amax((0, 1)).mean()) >= 0.8

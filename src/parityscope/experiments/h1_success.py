@@ -78,8 +78,8 @@ CONFIGS: dict[Scale, list[Cell]] = {
         *(cell for k in (2, 3, 4) for cell in _population(16, k, 16) if cell.recipe != "as-written"),
         *(cell for n, k in ((20, 3), (24, 3), (40, 5), (100, 5), (1000, 10)) for cell in _own(n, k, 32)),
         *(_samples(12, k, 4000, 32) for k in (2, 3, 4)),
-        *(_samples(16, k, 8000, 32) for k in (2, 3, 4)),
-        *(_samples(20, k, 16000, 32) for k in (2, 3, 4)),
+        *(_samples(16, k, 8000, 16) for k in (2, 3, 4)),
+        *(_samples(20, k, 16000, 16) for k in (3, 4)),
         _samples(100, 2, 4000, 32),
     ],
     "paper": [

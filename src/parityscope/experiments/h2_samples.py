@@ -41,10 +41,12 @@ def _cells(k: int, sizes: Sequence[int], trials: int, r: int | None = None) -> l
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_cells(2, (25, 50), 20), *_cells(3, (10, 16), 20)],
     "laptop": [
-        *_cells(2, (50, 100, 200, 400), 40),
+        *_cells(2, (50, 100, 200), 40),
+        *_cells(2, (400,), 20),
         *_cells(3, (12, 20, 32, 50), 40),
         *_cells(4, (10, 14, 20), 40),
-        *_cells(2, (50, 100, 200), 20, r=64),
+        *_cells(2, (50, 100), 20, r=64),
+        *_cells(2, (200,), 10, r=64),
     ],
     "paper": [
         *_cells(2, (50, 100, 200, 400, 800), 100),
