@@ -91,8 +91,8 @@ def _recipe(config: Start) -> Recipe:
 def gradient_parts(model: ParityTransformer, problems: Sequence[Parity], loss: str) -> tuple[Tensor, Tensor]:
     """Return the gradient's part that depends on B and the part that does not, per run: (runs, numbers) each.
 
-    Label noise ν scales the first by 1 − 2ν and leaves the second, so two noise levels tell them apart exactly: for every
-    loss that is a mean over inputs (the squared mean hinge is not).
+    Label noise ν scales the first by 1 − 2ν and leaves the second, so two noise levels tell them apart exactly, for
+    every loss that is a mean over inputs (the squared mean hinge is not).
     """
 
     def gradient(noise: float) -> Tensor:
