@@ -10,7 +10,7 @@ import time
 import pytest
 
 from parityscope.cot import CotTraining
-from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+from parityscope.experiments import load_experiment
 from parityscope.training.checkpoint import read_tensors
 
 CHILD = """
@@ -69,7 +69,7 @@ def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in EXPERIMENT_IDS if name.startswith("W-figure")])
+@pytest.mark.parametrize("name", [f"W-figure-{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)])
 def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
     """The first paper-scale training of every figure, everything but its length as it is."""
     training = load_experiment(name).CONFIGS["paper"][0].training
