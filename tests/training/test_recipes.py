@@ -47,3 +47,9 @@ def test_every_recipe_resolves_to_numbers_and_survives_a_round_trip(name):
 def test_bad_settings_are_named(make, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_numbers_must_be_finite(value):
+    with pytest.raises(InvalidInput, match=f"learning_rate = '{value}': input should be a finite number"):
+        RECIPES["bounded"].overridden(learning_rate=value)

@@ -24,7 +24,7 @@ PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs",
 class Recipe(BaseModel):
     """How a transformer is built, started and trained. Values may depend on n and k until `resolved`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str
     summary: str = Field(description="one line for `learn --help`")
