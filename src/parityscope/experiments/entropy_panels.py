@@ -1,16 +1,22 @@
-"""What W's Figures 6 and 7 share: the setups in a panel, and the picture where nothing is stored."""
+"""What W's Figures 6 and 7 share: no configs of their own, one part per study, the setups in a panel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from parityscope.experiments.entropy_studies import COMMAND, MeasuredStudy
+from parityscope.errors import InvalidInput
+from parityscope.experiments.contract import Config, Row, Scale
+from parityscope.experiments.entropy_studies import COMMAND, MeasuredStudy, shown_studies
 from parityscope.figures import colour, new_figure
 from parityscope.language_models.word_problems import Variant
 
+COST: dict[Scale, float] = {"smoke": 0, "laptop": 0, "paper": 0}
+# Models are given by the user: `parityscope entropy` stores the rows.
+CONFIGS: dict[Scale, list[Config]] = {"smoke": [], "laptop": [], "paper": []}
 _COLOUR_OF: dict[Variant, int] = {"no CoT": 0, "CoT": 1, "shuffled CoT": 3}
 
 
@@ -26,7 +32,24 @@ def setups(study: MeasuredStudy, reduction: str, variants: Sequence[Variant]) ->
     return shown
 
 
-def how_to_make_it() -> Figure:
+def run(config: Any) -> NoReturn:
+    """Say which command measures models: an experiment cannot choose one."""
+    raise InvalidInput(f"this figure is drawn from models that you name: {COMMAND}")
+
+
+def draw_studies(rows: Sequence[Row], height: float, draw: Callable[[Any, MeasuredStudy], None]) -> Figure:
+    """Return one figure with a part for every stored study, drawn by `draw`."""
+    studies = shown_studies(rows)
+    if not studies:
+        return _how_to_make_it()
+    figure = Figure(figsize=(13, height * len(studies)), layout="constrained")
+    for part, study in zip(figure.subfigures(len(studies), 1, squeeze=False)[:, 0], studies, strict=True):
+        part.suptitle(study.title, fontsize=12)
+        draw(part, study)
+    return figure
+
+
+def _how_to_make_it() -> Figure:
     """Return the picture that stands where no study is stored."""
     figure, axes = new_figure(9, 1.7)
     axes.axis("off")

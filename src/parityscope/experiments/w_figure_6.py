@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from parityscope.errors import InvalidInput
-from parityscope.experiments.contract import Config, Finding, Row, Scale, Table
-from parityscope.experiments.entropy_panels import how_to_make_it, setups
+from parityscope.experiments.contract import Finding, Row, Table
+from parityscope.experiments.entropy_panels import CONFIGS, COST, draw_studies, run, setups
 from parityscope.experiments.entropy_studies import (
     COMMAND,
     PANELS,
@@ -21,6 +20,8 @@ from parityscope.experiments.entropy_studies import (
 )
 from parityscope.language_models.measures import MATCHED, PAPER
 
+__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+
 ID = "W-figure-6"
 TITLE = "W, Figure 6: does chain of thought make attention sparser? Four layers of a pretrained model"
 TEXT = (
@@ -31,26 +32,11 @@ TEXT = (
     "Bottom: the same for the solution and for its words in random order. Rows come from "
     "`parityscope entropy … --out DIR`."
 )
-COST: dict[Scale, float] = {"smoke": 0, "laptop": 0, "paper": 0}
-# Models are given by the user: `parityscope entropy` stores the rows.
-CONFIGS: dict[Scale, list[Config]] = {"smoke": [], "laptop": [], "paper": []}
-
-
-def run(config: Any) -> NoReturn:
-    """Say which command measures models: an experiment cannot choose one."""
-    raise InvalidInput(f"{ID} is drawn from models that you name: {COMMAND}")
 
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw sorted bars per head: three comparisons × four layers, for every stored study."""
-    studies = shown_studies(rows)
-    if not studies:
-        return how_to_make_it()
-    figure = Figure(figsize=(13, 8.6 * len(studies)), layout="constrained")
-    for part, study in zip(figure.subfigures(len(studies), 1, squeeze=False)[:, 0], studies, strict=True):
-        part.suptitle(study.title, fontsize=12)
-        _draw(part, study)
-    return figure
+    return draw_studies(rows, 8.6, _draw)
 
 
 def chosen_layers(layers: int) -> list[int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
-from parityscope.errors import InvalidInput
-from parityscope.experiments.contract import Config, Finding, Row, Scale, Table
-from parityscope.experiments.entropy_panels import how_to_make_it, setups
+from parityscope.experiments.contract import Finding, Row, Table
+from parityscope.experiments.entropy_panels import CONFIGS, COST, draw_studies, run, setups
 from parityscope.experiments.entropy_studies import (
     COMMAND,
     PANELS,
@@ -18,6 +17,8 @@ from parityscope.experiments.entropy_studies import (
     shown_studies,
 )
 from parityscope.language_models.summary import Comparison
+
+__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
 
 ID = "W-figure-7"
 TITLE = "W, Figure 7: the same in all layers"
@@ -27,26 +28,11 @@ TEXT = (
     "suffix, which removes the advantage of the longer text. Bottom: the solution and its words in random order, as "
     "many positions of each. Rows come from `parityscope entropy … --out DIR`."
 )
-COST: dict[Scale, float] = {"smoke": 0, "laptop": 0, "paper": 0}
-# Models are given by the user: `parityscope entropy` stores the rows.
-CONFIGS: dict[Scale, list[Config]] = {"smoke": [], "laptop": [], "paper": []}
-
-
-def run(config: Any) -> NoReturn:
-    """Say which command measures models: an experiment cannot choose one."""
-    raise InvalidInput(f"{ID} is drawn from models that you name: {COMMAND}")
 
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw every head of every layer: three comparisons, for every stored study."""
-    studies = shown_studies(rows)
-    if not studies:
-        return how_to_make_it()
-    figure = Figure(figsize=(13, 7.8 * len(studies)), layout="constrained")
-    for part, study in zip(figure.subfigures(len(studies), 1, squeeze=False)[:, 0], studies, strict=True):
-        part.suptitle(study.title, fontsize=12)
-        _draw(part, study)
-    return figure
+    return draw_studies(rows, 7.8, _draw)
 
 
 def _draw(part: Any, study: MeasuredStudy) -> None:

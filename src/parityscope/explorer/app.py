@@ -49,7 +49,7 @@ _HEADERS = {
 
 def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBACK) -> FastAPI:
     """Return the application; `hosts` are the names it answers to, None any (and then origins must match the name)."""
-    results, decoders, room = Results(store), Decoders(), Room()
+    room = Room()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,6 +59,17 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     app = FastAPI(title="parityscope explorer", version=parityscope.__version__, lifespan=lifespan, docs_url=None)
     app.state.room = room
     app.add_exception_handler(InvalidInput, _sentence)
+
+    _guard(app, hosts)
+    _add_page(app)
+    _add_questions(app, room, Decoders())
+    _add_results(app, room, Results(store))
+    _add_live(app, room, hosts)
+    return app
+
+
+def _guard(app: FastAPI, hosts: tuple[str, ...] | None) -> None:
+    """Refuse foreign addresses, origins and long requests, and say what a page may load."""
 
     @app.middleware("http")
     async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -70,6 +81,10 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page itself, and what it needs to know first."""
 
     @app.get("/")
     async def page() -> FileResponse:
@@ -83,13 +98,11 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     async def about() -> dict[str, Any]:
         return _about()
 
-    @app.get("/api/health")
-    async def health() -> dict[str, int]:
-        return {
-            "clients": room.clients,
-            "trainings": sum(thread.name == TRAINING_THREAD for thread in threading.enumerate()),
-            "tasks": len(asyncio.all_tasks()),
-        }
+    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
+
+
+def _add_questions(app: FastAPI, room: Room, decoders: Decoders) -> None:
+    """Computations with one answer."""
 
     @app.post("/api/snippet")
     async def snippet(request: Request) -> dict[str, str]:
@@ -113,6 +126,10 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     async def chain(request: Request) -> dict[str, Any]:
         return await room.ask(decoders.look, read_request(ChainSettings, await _body(request)))
 
+
+def _add_results(app: FastAPI, room: Room, results: Results) -> None:
+    """What is stored in the folder that was named at the start."""
+
     @app.get("/api/results")
     async def summary() -> dict[str, Any]:
         return await room.ask(results.summary)
@@ -124,6 +141,18 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     @app.get("/api/results/{name}/figure.svg")
     async def figure(name: str, theme: str = "light") -> Response:
         return Response(await room.ask(results.figure, name, theme), media_type="image/svg+xml")
+
+
+def _add_live(app: FastAPI, room: Room, hosts: tuple[str, ...] | None) -> None:
+    """Trainings, one per client, and how many there are."""
+
+    @app.get("/api/health")
+    async def health() -> dict[str, int]:
+        return {
+            "clients": room.clients,
+            "trainings": sum(thread.name == TRAINING_THREAD for thread in threading.enumerate()),
+            "tasks": len(asyncio.all_tasks()),
+        }
 
     @app.websocket("/live")
     async def live(socket: WebSocket) -> None:
@@ -139,9 +168,6 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
             await Client(socket, room).serve()
         finally:
             room.clients -= 1
-
-    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
-    return app
 
 
 def plotly_script() -> Path:
