@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Worker processes of the demo.
 WORKERS ?= 2
 
-.PHONY: install demo lm-demo test test-all lint format clean
+.PHONY: install demo lm-demo bench test test-all lint format clean
 
 install: $(VENV)/.installed-all
 demo: install
@@ -18,6 +18,10 @@ LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.pa
 lm-demo: $(VENV)/.installed-lm
 	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
+# Measures every ratio on this machine, alone, and writes it where README and docs quote it.
+bench: install
+	$(BIN)/parityscope bench --out benchmarks/results.json
+	$(BIN)/python benchmarks/quote.py
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 test-all: $(VENV)/.installed-test

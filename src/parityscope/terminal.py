@@ -17,7 +17,7 @@ from rich.text import Text
 from torch import Tensor
 
 from parityscope import learning, sweep
-from parityscope.benchmarking import Measurement
+from parityscope.benchmarking import Measurement, table_rows
 from parityscope.claims.contract import CheckedClaim, Claim
 from parityscope.experiments import entropy_studies
 from parityscope.experiments.contract import SCALES, Experiment, Row, Stage
@@ -256,12 +256,14 @@ def experiments_table(experiments: Sequence[Experiment]) -> Table:
     return table
 
 
-def measurement_line(result: Measurement) -> str:
-    """Return one line of `bench`: the ratio first."""
-    ratio = "" if result.ratio is None else f"{result.ratio:,.1f}×"
-    against = f" against {result.other_seconds:.4g} s, {result.other}" if result.other_seconds is not None else ""
-    extra = ", ".join(f"{key} {value}" for key, value in result.setting.items() if key not in ("n", "k", "runs"))
-    return f"{ratio:>10}  {result.name}: {result.ours_seconds:.4g} s{against}  ({extra})"
+def bench_table(results: Sequence[tuple[str, Measurement]]) -> Table:
+    """Return all ratios in one table, with both times."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("question", "what", "ratio", "ours", "the other"):
+        table.add_column(title, justify="right" if title in ("ratio", "ours") else "left")
+    for row in table_rows(results):
+        table.add_row(*map(Text, row))
+    return table
 
 
 def show_fit(console: Console, fitted: Fitted, limit: int = 64) -> None:

@@ -14,10 +14,10 @@ from parityscope.cli.application import DEFAULT_OUT, ERRORS, app, assignments_of
 from parityscope.errors import InvalidInput
 from parityscope.experiments.contract import named_scale
 from parityscope.terminal import (
+    bench_table,
     claims_progress,
     claims_table,
     experiments_table,
-    measurement_line,
     reproduction_progress,
     sweep_progress,
     sweep_sentence,
@@ -176,19 +176,28 @@ def claims(
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME ...]", help="Questions; otherwise all.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Also keep the measurements, with machine and versions.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
-    from parityscope.benchmarking import benchmark_names, run_benchmark
+    from parityscope.benchmarking import benchmark_names, run_benchmark, stored_text
+    from parityscope.training.checkpoint import write_atomically
 
     results = []
-    for name in names or benchmark_names():
-        for result in run_benchmark(name):
-            results.append(result.to_json())
-            if not as_json:
-                Console().print(measurement_line(result), highlight=False)
+    with interruptible("nothing is stored before the last measurement"), ERRORS.status("") as status:
+        for name in names or benchmark_names():
+            status.update(f"measuring: {name}")
+            for one in run_benchmark(name):
+                results.append((name, one))
+                status.update(f"measuring: {name}, {len(results)} done, last {one.name}")
+    if out is not None:
+        write_atomically(out, stored_text(results).encode())
     if as_json:
-        typer.echo(json.dumps(results))
+        typer.echo(json.dumps([{"question": name, **one.to_json()} for name, one in results]))
+    else:
+        Console().print(bench_table(results), highlight=False)
 
 
 def _value(text: str) -> Any:

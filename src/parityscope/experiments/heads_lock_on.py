@@ -27,9 +27,9 @@ TEXT = (
     "Every panel is one training on the same hidden bits (marked ◀), its steps from left to right; each head has its "
     "colour, and a position shows the more of it the more of the head's attention it has. The first seed is drawn, "
     "whatever became of it, and the title counts the seeds that learned. H1's model as its paper writes it stays where "
-    "its random start put it (at the theorem's rate nothing moves); as its code trains it, heads gather in a neighbourhood; with the readout repaired, and "
-    "with our own recipe, every head ends on a hidden bit. All descend on the population risk, so this is about "
-    "optimisation; H1-success and H2-samples have examples instead."
+    "its random start put it, since at the theorem's rate nothing moves; as its code trains it, heads gather in a "
+    "neighbourhood; with the readout repaired, and with our own recipe, every head ends on a hidden bit. All descend "
+    "on the population risk, so this is about optimisation; H1-success and H2-samples have examples instead."
 )
 COST: dict[Scale, float] = {"smoke": 1, "laptop": 18, "paper": 1300}
 _PANELS = {
