@@ -17,7 +17,7 @@ lm-demo: $(VENV)/.installed-lm
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
 # The site, with warnings as errors; open site/index.html.
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 # The results pages, from what `make demo` left.
 docs-results: install
 	$(BIN)/python docs/results.py demo-output
