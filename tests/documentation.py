@@ -12,6 +12,7 @@ A comment directly above a block says what is special about it:
 - `<!-- slow: 3 minutes -->`  runs only in the page's slow test;
 - `<!-- needs: data -->`      runs only where PARITYSCOPE_DATA names a folder;
 - `<!-- needs: sbatch -->`    gets a stand-in for Slurm;
+- `<!-- needs: source -->`    works in a copy of the source tree, which commands then use;
 - `<!-- not run: REASON -->`  a bash block that is not run; every command in it is checked to exist with its options;
 - `<!-- run by: FILE -->`     run by that test instead, which names the page.
 
@@ -23,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -92,14 +94,18 @@ def blocks_of(text):
 
 
 def matches(expected, printed):
-    """Whether what was printed is what the page shows."""
+    """Whether what was printed is what the page shows, but for space at the ends of lines and blank lines at both ends."""
     pattern = ""
-    for line in expected.strip("\n").splitlines():
+    for line in _lines(expected):
         if line.strip() == "…":
             pattern += r"(?:[^\n]*\n)*"
         else:
-            pattern += r"[^\n]*".join(re.escape(part) for part in line.rstrip().split("…")) + r"[ ]*\n"
-    return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None
+            pattern += r"[^\n]*".join(re.escape(part) for part in line.split("…")) + r"\n"
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
+
+
+def _lines(text):
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
 class Runner:
@@ -111,6 +117,13 @@ class Runner:
         install_slurm(self.programs)
         self._program("parityscope", "from parityscope.cli import main\nmain()\n")
         self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
+        self.env = {
+            **os.environ,
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "120",
+            "MPLBACKEND": "agg",
+        }
         self.module = types.ModuleType("documentation_page")
 
     def _program(self, name, code):
@@ -132,6 +145,9 @@ class Runner:
             return None
         if (block.kind, block.detail) == ("needs", "data") and not os.environ.get("PARITYSCOPE_DATA"):
             return f"line {block.line} needs PARITYSCOPE_DATA"
+        if (block.kind, block.detail) == ("needs", "source"):
+            shutil.copytree(ROOT / "src", self.folder / "src", dirs_exist_ok=True)
+            self.env["PYTHONPATH"] = str(self.folder / "src")
         printed = self._python(block) if block.language == "python" else self._bash(block)
         if block.expected is not None and not matches(block.expected, printed):
             raise PageError(f"line {block.line}: the page shows\n{block.expected}\nbut this was printed:\n{printed}")
@@ -148,17 +164,10 @@ class Runner:
         return printed.getvalue()
 
     def _bash(self, block):
-        env = {
-            **os.environ,
-            "PATH": f"{self.programs}:{os.environ['PATH']}",
-            "OMP_NUM_THREADS": "1",
-            "COLUMNS": "120",
-            "MPLBACKEND": "agg",
-        }
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", block.code],
             cwd=self.folder,
-            env=env,
+            env=self.env,
             capture_output=True,
             text=True,
             timeout=1800,

@@ -83,6 +83,12 @@ def test_blocks_that_need_data_say_so(tmp_path, monkeypatch):
     assert run_page("<!-- needs: data -->\n" + page(("bash", "false")), tmp_path) == ["line 2 needs PARITYSCOPE_DATA"]
 
 
+def test_a_copy_of_the_source_is_what_commands_then_use(tmp_path):
+    edit = "sed -i 's/^__version__ = .*/__version__ = \"9.9\"/' src/parityscope/__init__.py"
+    text = page(("bash", edit), ("bash", "parityscope --version"), ("text", "9.9"))
+    assert run_page("<!-- needs: source -->\n" + text, tmp_path) == []
+
+
 def test_indented_blocks_inside_lists_are_found():
     (block,) = blocks_of(
         "1. First:\n\n    ```python\n    if 1:\n        print(2)\n    ```\n\n    ```text\n    2\n    ```\n"
@@ -96,6 +102,8 @@ def test_dots_match_within_a_line_only():
     assert matches("a\n…\nd", "a\nb\nc\nd\n")
     assert matches("a\n…", "a\n")
     assert not matches("a", "a\nb")
+    assert not matches("a", " a")
+    assert matches("\n  a\nb\n", "   \n  a  \nb\n \n")
 
 
 def test_a_command_with_the_right_options_passes():
