@@ -94,7 +94,7 @@ def blocks_of(text):
 
 
 def matches(expected, printed):
-    """Whether what was printed is what the page shows, but for space at the ends of lines and blank lines at both ends."""
+    """Whether what was printed is what the page shows, but for trailing space and blank lines around it."""
     pattern = ""
     for line in _lines(expected):
         if line.strip() == "…":
