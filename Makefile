@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Worker processes of the demo.
 WORKERS ?= 2
 
-.PHONY: install demo lm-demo bench test test-all lint format clean
+.PHONY: install demo lm-demo bench docs docs-results test test-all lint format clean
 
 install: $(VENV)/.installed-all
 demo: install
@@ -22,6 +22,12 @@ lm-demo: $(VENV)/.installed-lm
 bench: install
 	$(BIN)/parityscope bench --out benchmarks/results.json
 	$(BIN)/python benchmarks/quote.py
+# The site, with warnings as errors; open site/index.html.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+# The results pages, from what `make demo` left.
+docs-results: install
+	$(BIN)/python docs/results.py demo-output
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 test-all: $(VENV)/.installed-test
