@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo lm-demo test test-all lint format clean
+.PHONY: install demo lm-demo docs docs-results test test-all lint format clean
 
 install: $(VENV)/.installed-all
 demo: install
@@ -15,6 +15,12 @@ LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.pa
 lm-demo: $(VENV)/.installed-lm
 	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
+# The site, with warnings as errors; open site/index.html.
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+# The results pages, from what `make demo` left.
+docs-results: install
+	$(BIN)/python docs/results.py demo-output
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 test-all: $(VENV)/.installed-test

@@ -5,7 +5,7 @@ With mu = sum(c)/2 and t the frequency,
     E[y exp(it(S-mu))] = (-i)^k prod_B sin(t c_j/2) prod_not-B cos(t c_j/2) =: (-i)^k B(t)
 are real up to a constant.  The loss pieces are made periodic (a quintic joins the two ends where
 S almost never is), so their Fourier coefficients are finite sums over the jumps of derivatives.
-Only frequencies whose A(t) is not provably negligible are evaluated; docs/engines.md derives the bounds.
+Only frequencies whose A(t) is not provably negligible are evaluated; docs/explanation/engines.md derives the bounds.
 """
 
 from __future__ import annotations
