@@ -34,7 +34,7 @@ package: $(VENV)/.installed-package
 	rm -rf dist
 	$(BUILD) --outdir dist
 	$(BUILD) --sdist --wheel --outdir dist/again
-	for file in dist/again/*; do cmp $$file dist/$${file##*/}; done
+	for file in dist/again/*; do cmp $$file dist/$${file##*/} || exit 1; done
 	rm -r dist/again
 package-check: package
 	PYTHON=$(PYTHON) .ci/check-package
