@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Worker processes of the demo.
 WORKERS ?= 2
 
-.PHONY: install demo lm-demo bench docs docs-results test test-all lint format clean
+.PHONY: install demo lm-demo bench docs docs-results test test-all lint format package package-check clean
 
 install: $(VENV)/.installed-all
 demo: install
@@ -39,8 +39,20 @@ lint: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+# Both archives, built twice: the sdist from here each time, the wheel once from the sdist and once from here. Times in
+# them are those of the last commit; an unpacked sdist has no commits, but its files carry the same time.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y PKG-INFO)
+BUILD = SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(BIN)/python -m build --no-isolation
+package: $(VENV)/.installed-package
+	rm -rf dist
+	$(BUILD) --outdir dist
+	$(BUILD) --sdist --wheel --outdir dist/again
+	for file in dist/again/*; do cmp $$file dist/$${file##*/} || exit 1; done
+	rm -r dist/again
+package-check: package
+	PYTHON=$(PYTHON) .ci/check-package
 clean:
-	rm -rf $(VENV) demo-output lm-demo-output
+	rm -rf $(VENV) demo-output lm-demo-output dist
 
 # torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
 $(VENV)/.installed-torch: constraints.txt

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 
 _FOLDERS = (Path(__file__).parents[2] / "benchmarks", Path(__file__).parent / "_benchmarks")
 
@@ -167,8 +167,9 @@ def run_benchmark(name: str) -> Iterator[Measurement]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield from module.run()
+    with naming_the_extra():
+        spec.loader.exec_module(module)
+        yield from module.run()
 
 
 def _folder() -> Path:

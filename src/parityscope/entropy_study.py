@@ -17,7 +17,6 @@ from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Row
 from parityscope.experiments.entropy_studies import FIGURE_IDS, MeasuredStudy, Progress, Study
-from parityscope.figures import themed, write_figure
 from parityscope.language_models.measures import COMPARISONS, COT, MEASURES
 from parityscope.language_models.measuring import fits, measure_problems
 from parityscope.language_models.summary import compare, summarise
@@ -193,6 +192,8 @@ def _finite(half: Float[Tensor, "layers heads"]) -> list[list[float]] | None:
 
 def draw_study(out: Path) -> list[Path]:
     """Draw W's Figures 6 and 7 from all studies stored in a folder; return the paths of the PNG files."""
+    from parityscope.figures import themed, write_figure
+
     store = Store(out / "store")
     for name in FIGURE_IDS:
         write_figure(themed(load_experiment(name).plot, store.rows(name)), out / "figures", name)

@@ -7,20 +7,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import naming_the_extra
 from parityscope.learning import Learned
 from parityscope.measures import Share
 from parityscope.training.checkpoint import write_atomically
 
-try:
+with naming_the_extra():
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.colors import to_hex
     from matplotlib.figure import Figure
     from matplotlib.rcsetup import cycler
     from matplotlib.ticker import MaxNLocator
-except ImportError:
-    raise InvalidInput("figures need matplotlib: pip install 'parityscope[plots]'") from None
 
 Theme = Literal["light", "dark"]
 # Okabe and Ito's palette, distinguishable with every common form of colour blindness; lightened for dark pages.

@@ -5,19 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from parityscope.claims import all_claims, check, named_claims
 from parityscope.claims.contract import Claim, Context
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Experiment, Result, Row, Scale, Stage
-from parityscope.figures import png, themed, write_figure
-from parityscope.report import Section, render_report
 from parityscope.store import Store
 from parityscope.sweep import InProcess, KeptOpen, Launcher, Progress, Work, run_sweep
 from parityscope.sweep.spec import Runnable, spec_module
 from parityscope.training.checkpoint import checkpoints_in, write_atomically
+
+if TYPE_CHECKING:
+    from parityscope.report import Section
 
 CLAIMS_ID = "claims"
 
@@ -45,6 +46,9 @@ def reproduce(
     there are not computed again, so an interrupted reproduction goes on where it stopped. The report's table shows
     every claim that was ever checked in `out` at this scale.
     """
+    # Here, not above: checking a claim needs no template library; and not below, where hours would be lost without it.
+    from parityscope.report import render_report
+
     experiments = [load_experiment(name) for name in experiment_ids]
     store = Store(out / "store")
     workers = None if launcher is None else KeptOpen(launcher)
@@ -200,6 +204,9 @@ def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]
 
 def _section(experiment: Experiment, scale: Scale, store: Store, out: Path) -> Section:
     """Draw an experiment from disk alone and return its part of the report."""
+    from parityscope.figures import png, themed, write_figure
+    from parityscope.report import Section
+
     rows = stored_rows(experiment, scale, store)
     light, dark = (themed(experiment.plot, rows, theme=theme) for theme in ("light", "dark"))
     write_figure(light, out / "figures", experiment.ID)

@@ -15,7 +15,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.classifier import NothingFound, SparseParityClassifier
 
 Finder = Callable[[ndarray, ndarray, int, int], tuple[int, ...]]
@@ -76,10 +76,8 @@ def lasso_on_products(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, .
 
 def relieff(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k columns of largest ReliefF weight, up to 100 neighbours."""
-    try:
+    with naming_the_extra():
         from skrebate import ReliefF
-    except ImportError:
-        raise InvalidInput("ReliefF needs skrebate: pip install 'parityscope[baselines]'") from None
     neighbours = min(100, int(np.bincount(y).min()) - 1)
     model = ReliefF(n_features_to_select=k, n_neighbors=neighbours).fit(X.astype(float), y)
     return _top(model.feature_importances_, k)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.bits import FEW_LEVELS
 from parityscope.estimator.classifier import SparseParityClassifier
 from parityscope.training.checkpoint import write_atomically
@@ -139,15 +139,15 @@ def write_fit(fitted: Fitted, out: Path) -> list[str]:
 
 def read_table(path: Path) -> DataFrame:
     """Return the table in a file: CSV, TSV or parquet, the first two also compressed with gzip."""
-    try:
+    with naming_the_extra():
         import pandas as pd
-    except ImportError:
-        raise InvalidInput("reading a table needs pandas: pip install 'parityscope[sklearn]'") from None
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}")
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     try:
         if suffix == ".parquet" and path.suffix != ".gz":
+            with naming_the_extra():
+                import pyarrow  # noqa: F401  pandas names no extra of ours
             frame = pd.read_parquet(path)
         elif suffix in _READ_CSV:
             frame = pd.read_csv(path, sep=_READ_CSV[suffix])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.experiments.contract import Experiment
 
 _FILES = {
@@ -47,4 +47,5 @@ def load_experiment(experiment_id: str) -> Experiment:
     """
     if experiment_id not in _FILES:
         raise InvalidInput(f"unknown experiment {experiment_id!r}: choose one of {', '.join(_FILES)}")
-    return cast(Experiment, import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))
+    with naming_the_extra():
+        return cast(Experiment, import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))

@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
+import uvicorn
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+
 import parityscope
 from parityscope.errors import InvalidInput
 from parityscope.explorer.chain import ChainSettings, Decoders
+from parityscope.explorer.client import Client
 from parityscope.explorer.landscape import LandscapeSettings, landscape
 from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.one_step import OneStepSettings, one_step
@@ -22,16 +28,6 @@ from parityscope.explorer.results import Results
 from parityscope.explorer.room import MOST_CLIENTS, Room
 from parityscope.explorer.settings import CLOSED_FORM_BITS, MOST_HIDDEN, SPLIT_BITS, LiveSettings, read_request
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
-
-try:
-    import uvicorn
-    from fastapi import FastAPI, Request, Response, WebSocket
-    from fastapi.responses import FileResponse, JSONResponse
-    from fastapi.staticfiles import StaticFiles
-
-    from parityscope.explorer.client import Client
-except ImportError:
-    raise InvalidInput("the explorer needs a web server: pip install 'parityscope[web]'") from None
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STATIC = Path(__file__).parent / "static"
@@ -172,16 +168,12 @@ def _add_live(app: FastAPI, room: Room, hosts: tuple[str, ...] | None) -> None:
 
 def plotly_script() -> Path:
     """Return plotly.js as the installed wheel brings it."""
-    try:
-        return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
-    except ModuleNotFoundError:
-        raise InvalidInput("the explorer draws with plotly: pip install 'parityscope[web]'") from None
+    return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
 def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) -> None:
     """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise."""
     anywhere = host in ("0.0.0.0", "::", "")
-    plotly_script()
     # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
     # would make each of them wait for the other most of the time.
     sys.setswitchinterval(5e-4)

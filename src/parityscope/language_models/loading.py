@@ -14,13 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 
-try:
+with naming_the_extra():
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError:
-    raise InvalidInput("language models need transformers: pip install 'parityscope[lm]'") from None
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _WEIGHTS_FIELD = "parityscope_weights"  # in config.json: where converted weights come from
@@ -54,6 +52,9 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
     if dtype not in DTYPES:
         raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     place, options = _place(name)
+    if "gguf_file" in options:
+        with naming_the_extra():
+            import gguf  # noqa: F401  transformers names no extra of ours
     where = _device(device)
     try:
         with _quiet():

@@ -13,13 +13,11 @@ from typing import Any
 
 import parityscope
 from parityscope.claims.contract import VERDICTS
-from parityscope.errors import InvalidInput
+from parityscope.errors import naming_the_extra
 from parityscope.experiments.contract import Finding, Table
 
-try:
+with naming_the_extra():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    raise InvalidInput("the report needs jinja2: pip install 'parityscope[plots]'") from None
 
 
 @dataclass(frozen=True)

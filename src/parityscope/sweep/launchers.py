@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.store import Outcome
 from parityscope.sweep.task import Task, run_task, run_task_on_all_threads
 from parityscope.training.checkpoint import checkpoint_folder
@@ -224,10 +224,8 @@ class SlurmJobs(DaskCluster):
         self.options = {"cores": 1, "processes": 1, "memory": "2GB", **(options or {})}
 
     def _address(self) -> Any:
-        try:
+        with naming_the_extra():
             from dask_jobqueue import SLURMCluster
-        except ImportError:
-            raise InvalidInput("Slurm jobs need dask-jobqueue: pip install 'parityscope[cluster]'") from None
         try:
             cluster = self._open.enter_context(SLURMCluster(**self.options))
         except (TypeError, ValueError) as error:
@@ -237,8 +235,6 @@ class SlurmJobs(DaskCluster):
 
 
 def _distributed() -> Any:
-    try:
+    with naming_the_extra():
         import distributed
-    except ImportError:
-        raise InvalidInput("a Dask scheduler needs distributed: pip install 'parityscope[cluster]'") from None
     return distributed
