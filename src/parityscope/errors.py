@@ -30,11 +30,23 @@ EXTRA_OF = {
 
 
 class InvalidInput(ValueError):
-    """Bad input from the user. The command line prints the sentence and exits with code 2."""
+    """Bad input from the user. The command line prints the sentence and exits with code 2.
+
+    >>> from parityscope import Parity
+    >>> try:
+    ...     Parity(n=5, support=(1, 7))
+    ... except InvalidInput as error:
+    ...     print(error)
+    support position 7 is out of range: 0 to 4 for n = 5
+    """
 
 
 class MissingExtra(InvalidInput, ImportError):
-    """An optional library is not installed; the sentence names the command that installs it."""
+    """An optional library is not installed; the sentence names the command that installs it.
+
+    >>> issubclass(MissingExtra, ImportError)  # what code that tries an import expects
+    True
+    """
 
 
 @contextmanager

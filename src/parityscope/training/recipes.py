@@ -260,7 +260,16 @@ OF_A_RUN = ("temperature", "learning_rate", "start_radius")
 
 
 def check_trainable_together(recipes: Sequence[Recipe]) -> None:
-    """Refuse resolved recipes that do not fit into one tensor program."""
+    """Refuse resolved recipes that do not fit into one tensor program.
+
+    >>> recipe = RECIPES["bounded"]
+    >>> check_trainable_together([recipe, recipe.overridden(learning_rate=0.1)])
+    >>> try:
+    ...     check_trainable_together([recipe, recipe.overridden(heads=5)])
+    ... except InvalidInput as error:
+    ...     print(str(error).partition("these ")[2])
+    differ in heads
+    """
     shared = [recipe.model_dump(exclude={"name", "summary", "on_samples", *OF_A_RUN}) for recipe in recipes]
     for other in shared[1:]:
         differs = [field for field, value in shared[0].items() if other[field] != value]
