@@ -4,11 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Worker processes of the demo.
+WORKERS ?= 2
+
 .PHONY: install demo lm-demo test test-all lint format clean
 
 install: $(VENV)/.installed-all
 demo: install
-	$(BIN)/parityscope reproduce --scale laptop --out demo-output
+	$(BIN)/parityscope reproduce --scale laptop --workers $(WORKERS) --out demo-output
 # A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
 LM_CACHE ?= $(HOME)/.cache/parityscope
 LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.parquet))

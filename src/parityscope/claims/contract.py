@@ -43,13 +43,18 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and its check. `experiment` names the figure of the report that shows it, if there is one."""
+    """One statement and its check.
+
+    `experiment` names the figure of the report that shows it, if there is one; `reads_rows` says that the check looks
+    at stored rows, so that it runs where the store is.
+    """
 
     id: str
     statement: str
     check: Callable[[Context], Check]
     seconds: float  # what the check costs at laptop scale on two idle cores
     experiment: str | None = None
+    reads_rows: bool = False
 
     @property
     def paper(self) -> str:

@@ -318,6 +318,7 @@ CLAIMS = (
         _theorem_2,
         seconds=1,
         experiment="W-figure-1",
+        reads_rows=True,
     ),
     Claim(
         "W-theorem-3",
@@ -326,7 +327,7 @@ CLAIMS = (
         seconds=51,
     ),
     *(
-        Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}")
+        Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}", True)
         for number, statement, judge in _FIGURES
     ),
 )

@@ -9,6 +9,7 @@ from parityscope.errors import InvalidInput
 from parityscope.experiments.contract import Experiment
 
 _FILES = {
+    "heads-lock-on": "heads_lock_on",
     "H1-figure-1": "h1_figure_1",
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from parityscope.errors import InvalidInput
 from parityscope.store import Outcome
 from parityscope.sweep.task import Task, run_task, run_task_on_all_threads
+from parityscope.training.checkpoint import checkpoint_folder
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -86,7 +88,6 @@ class Processes:
     8
     """
 
-    run = staticmethod(run_task)
     worker_died: tuple[type[BaseException], ...] = (BrokenExecutor,)
     breaks_as_a_whole = True
 
@@ -95,6 +96,11 @@ class Processes:
             raise InvalidInput(f"the number of workers must be at least 1, got {workers}")
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def run(self) -> Callable[[Task], list[Outcome]]:
+        """Run a pack; its long trainings keep checkpoints where those of this process would."""
+        return partial(run_task, checkpoints=checkpoint_folder())
 
     def start(self) -> Executor:
         """Start fresh processes: forking one that has used torch is not safe."""
@@ -136,6 +142,40 @@ def _prepare_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+class KeptOpen:
+    """A launcher whose workers serve one sweep after another, until `end`."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.worker_died = launcher.worker_died
+        self.breaks_as_a_whole = launcher.breaks_as_a_whole
+        self._executor: Executor | None = None
+
+    @property
+    def run(self) -> Callable[[Task], list[Outcome]]:
+        """What a worker does with a pack."""
+        return self.launcher.run
+
+    def start(self) -> Executor:
+        """Return the executor of the sweep before, or a fresh one."""
+        self._executor = self._executor or self.launcher.start()
+        return self._executor
+
+    def in_flight(self) -> int:
+        """As many as the launcher says."""
+        return self.launcher.in_flight()
+
+    def stop(self, *, now: bool) -> None:
+        """Keep the workers for the next sweep, unless something went wrong."""
+        if now:
+            self.end(now=True)
+
+    def end(self, *, now: bool = False) -> None:
+        """End the workers."""
+        self._executor = None
+        self.launcher.stop(now=now)
 
 
 class DaskCluster:

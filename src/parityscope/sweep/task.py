@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 from typing import cast
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from parityscope.experiments.contract import Config, Packable, Result
 from parityscope.store import Outcome, array_bytes
 from parityscope.sweep.spec import Pack, Runnable, Work, spec_module
 from parityscope.threads import single_threaded
+from parityscope.training.checkpoint import checkpoints_in
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,15 @@ use finite numbers, text, lists, dicts
             raise InvalidInput(f"config {config} changes when written as JSON: use finite numbers, text, lists, dicts")
 
 
-def run_task(task: Task) -> list[Outcome]:
-    """Run a pack on one thread; the entry point of every worker.
+def run_task(task: Task, checkpoints: Path | None = None) -> list[Outcome]:
+    """Run a pack on one thread, long trainings with a place for their checkpoints; the entry point of every worker.
 
     >>> example = ("parityscope.experiments.h1_figure_1", "WorkedExample", '{"temperature": 0.01}')
     >>> task = Task("H1-figure-1", None, (example,))
     >>> round(run_task(task)[0].numbers["prediction"], 6)  # sharp attention: the construction of Proposition 3
     1.0
     """
-    with single_threaded():
+    with single_threaded(), checkpoints_in(checkpoints):
         return run_task_on_all_threads(task)
 
 

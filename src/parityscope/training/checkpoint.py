@@ -37,7 +37,7 @@ _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 
 @contextmanager
-def checkpoints_in(folder: Path) -> Iterator[None]:
+def checkpoints_in(folder: Path | None) -> Iterator[None]:
     """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was."""
     token = _folder.set(folder)
     try:
