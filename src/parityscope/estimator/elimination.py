@@ -61,6 +61,13 @@ def find(
 
     Each sample solves as many random rows as there are unknowns: with label noise η all of them are clean with
     probability (1 − η)^unknowns. A solution without any disagreement ends the search.
+
+    >>> from parityscope.estimator.bits import encode
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(100, 40))
+    >>> labels = (1 - 2 * (X[:, [1, 5, 30, 38]].sum(axis=1) % 2)).astype(np.int8)
+    >>> find(encode(X, np.arange(100)), labels, 5, random)
+    Scored(bits=(1, 5, 30, 38), strength=1.0)
     """
     generators = _generators(table)
     train = len(labels)

@@ -30,7 +30,14 @@ def flat(row: Row) -> dict[str, Any]:
 
 
 def export_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending."""
+    """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> export_rows([Row("demo", {"n": 3}, {"risk": 0.5})], path)
+    >>> path.read_text().splitlines()
+    ['experiment,config.n,numbers.risk,finished,seconds,traceback', 'demo,3,0.5,0.0,0.0,']
+    """
     if not rows:
         raise InvalidInput("there are no rows to export")
     if path.suffix == ".csv":

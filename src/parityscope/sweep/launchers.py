@@ -22,7 +22,11 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 @runtime_checkable
 class Launcher(Protocol):
-    """A place to run packs."""
+    """A place to run packs.
+
+    >>> [isinstance(place, Launcher) for place in (InProcess(), Processes(2), "here")]
+    [True, True, False]
+    """
 
     worker_died: tuple[type[BaseException], ...]  # what a future raises when its worker was lost
     breaks_as_a_whole: bool  # whether a lost worker takes the executor with it
@@ -46,7 +50,11 @@ class Launcher(Protocol):
 
 
 class InProcess:
-    """One pack after another in the calling process; `threads="all"` leaves torch as many as it has."""
+    """One pack after another in the calling process; `threads="all"` leaves torch as many as it has.
+
+    >>> InProcess().start().submit(pow, 2, 10).result()
+    1024
+    """
 
     worker_died: tuple[type[BaseException], ...] = ()
     breaks_as_a_whole = False
@@ -74,7 +82,11 @@ class _AtOnce(Executor):
 
 
 class Processes:
-    """Worker processes on this machine, one thread each."""
+    """Worker processes on this machine, one thread each.
+
+    >>> Processes(4).in_flight()  # packs that are out at a time: one under way and one in reserve for each
+    8
+    """
 
     worker_died: tuple[type[BaseException], ...] = (BrokenExecutor,)
     breaks_as_a_whole = True
@@ -167,7 +179,11 @@ class KeptOpen:
 
 
 class DaskCluster:
-    """A Dask scheduler: by address, or a cluster of so many local processes where no address is given."""
+    """A Dask scheduler: by address, or a cluster of so many local processes where no address is given.
+
+    >>> [error.__name__ for error in DaskCluster("tcp://10.0.0.1:8786").worker_died]  # nothing is connected yet
+    ['KilledWorker']
+    """
 
     run = staticmethod(run_task)
     breaks_as_a_whole = False
@@ -217,6 +233,9 @@ class SlurmJobs(DaskCluster):
     """Slurm jobs that are the workers of a Dask scheduler in this process, through dask-jobqueue.
 
     What a job asks for (queue, memory, walltime, …) comes from dask-jobqueue's own configuration file and `options`.
+
+    >>> SlurmJobs(8, {"queue": "short"}).options
+    {'cores': 1, 'processes': 1, 'memory': '2GB', 'queue': 'short'}
     """
 
     def __init__(self, jobs: int, options: Mapping[str, str] | None = None) -> None:
