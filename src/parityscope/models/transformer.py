@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
@@ -134,3 +136,19 @@ def unit_directions(heads: int, r: int, generator: torch.Generator | None) -> Fl
     """
     directions = torch.randn(heads, r, generator=generator, dtype=torch.float64)
     return directions / directions.norm(dim=-1, keepdim=True)
+
+
+def parity_transformer(
+    n: int, support: Sequence[int], temperature: float | None = None, smoothing: float = 0.0
+) -> ParityTransformer:
+    """Return the transformer of Proposition 3: head i points at hidden bit B_i, with length 1.
+
+    It computes the parity exactly in the limit of a vanishing temperature.
+
+    >>> model = parity_transformer(8, (1, 4), temperature=0.001)
+    >>> [round(y.item(), 6) + 0.0 for y in model(torch.tensor([[0, 1, 0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 0, 0, 0]]))]
+    [-1.0, 1.0]
+    """
+    # H1, Eq. (2): a13 = sin(2πB_i/n), a14 = cos(2πB_i/n), positions counted from 1.
+    directions = circle(n)[list(support)]
+    return ParityTransformer(n, len(support), temperature=temperature, smoothing=smoothing, directions=directions)

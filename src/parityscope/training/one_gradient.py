@@ -104,6 +104,15 @@ class SmallestSamples(NamedTuple):
     shares: tuple[float, ...]
 
 
+def counts_around(predicted: float) -> list[int]:
+    """Return numbers of examples to try, from a quarter of the predicted one to nearly three times it.
+
+    >>> counts_around(1000)
+    [250, 350, 500, 700, 1000, 1400, 2000, 2800]
+    """
+    return [int(factor * predicted) for factor in (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)]
+
+
 def smallest_samples(
     n: int,
     k: int,
