@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from parityscope.errors import InvalidInput, naming_the_extra
-from parityscope.experiments.contract import Experiment
+
+if TYPE_CHECKING:
+    from parityscope.experiments.contract import Experiment
 
 _FILES = {
     "heads-lock-on": "heads_lock_on",
@@ -48,4 +50,4 @@ def load_experiment(experiment_id: str) -> Experiment:
     if experiment_id not in _FILES:
         raise InvalidInput(f"unknown experiment {experiment_id!r}: choose one of {', '.join(_FILES)}")
     with naming_the_extra():
-        return cast(Experiment, import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))
+        return cast("Experiment", import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))
