@@ -11,7 +11,7 @@ from parityscope.estimator.evidence import correlation
 from parityscope.estimator.exhaustive import Scored
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
-_SAMPLES = 200
+MOST_SAMPLES = 200
 
 
 def solve(rows: UInt8[ndarray, "rows unknowns"], right: UInt8[ndarray, " rows"]) -> UInt8[ndarray, " unknowns"]:
@@ -55,7 +55,7 @@ def find(
     max_k: int,
     random: np.random.RandomState,
     *,
-    samples: int = _SAMPLES,
+    samples: int = MOST_SAMPLES,
 ) -> Scored | None:
     """Return the parity of at most max_k columns that agrees best with the labels, among those of sampled equations.
 

@@ -152,7 +152,7 @@ class Search:
         self._exhaust(thrifty=True)
         # Where every support was scored, nobody else can do better.
         if self.found is None and not self.scored.issuperset(self.sizes):
-            self._eliminate(samples=self._affordable_samples())
+            self._eliminate()
             for k in self._attention_sizes():
                 if self.found is None and k not in self.scored:
                     self._attend(k)
@@ -231,7 +231,7 @@ class Search:
 
     def _affordable_samples(self) -> int:
         bits = len(self.table.bits)
-        return int(max(2, min(200, 1e9 / (bits * bits * (bits / 64 + 16)))))
+        return int(max(2, min(elimination.MOST_SAMPLES, 1e9 / (bits * bits * (bits / 64 + 16)))))
 
     def _attention_sizes(self) -> list[int]:
         """Return the sizes with enough rows for a gradient to see anything; a given k is tried anyway."""

@@ -76,13 +76,13 @@ class Comparison(NamedTuple):
         return cls(**{**stored, **intervals, "problems_lower": Share(**stored["problems_lower"])})
 
 
-def student_quantile(degrees: int, confidence: float = 0.95) -> float:
-    """Return the two-sided quantile of Student's t distribution, by the expansion in 1/degrees.
+def student_quantile(degrees: int) -> float:
+    """Return the two-sided 95 % quantile of Student's t distribution, by the expansion in 1/degrees.
 
     >>> round(student_quantile(7), 3), round(student_quantile(79), 3)  # tables: 2.365, 1.990
     (2.364, 1.99)
     """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf(0.975)
     # Abramowitz and Stegun, 26.7.5
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

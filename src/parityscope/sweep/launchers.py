@@ -145,7 +145,17 @@ def _prepare_worker() -> None:
 
 
 class KeptOpen:
-    """A launcher whose workers serve one sweep after another, until `end`."""
+    """A launcher whose workers serve one sweep after another, until `end`.
+
+    >>> place = KeptOpen(InProcess())
+    >>> first = place.start()
+    >>> place.stop(now=False)  # a sweep is over, another begins
+    >>> place.start() is first
+    True
+    >>> place.end()
+    >>> place.start() is first
+    False
+    """
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
