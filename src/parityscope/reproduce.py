@@ -219,7 +219,7 @@ def _section(experiment: Experiment, scale: Scale, store: Store, out: Path) -> S
         width=round(96 * light.get_figwidth()),
         table=experiment.table(rows),
         findings=list(experiment.findings(rows)),
-        command=f"parityscope reproduce {experiment.ID} --scale {scale}",
+        command=getattr(experiment, "COMMAND", f"parityscope reproduce {experiment.ID} --scale {scale}"),
         seconds=sum(row.seconds for row in rows),
         finished=max((row.finished for row in rows), default=0.0),
         versions=rows[-1].versions if rows else {},

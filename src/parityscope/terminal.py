@@ -19,7 +19,7 @@ from torch import Tensor
 from parityscope import learning, sweep
 from parityscope.benchmarking import Measurement, table_rows
 from parityscope.claims.contract import CheckedClaim, Claim
-from parityscope.experiments import entropy_studies
+from parityscope.experiments import measured_studies
 from parityscope.experiments.contract import SCALES, Experiment, Row, Stage
 from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.word_problems import VARIANTS
@@ -189,13 +189,13 @@ def claims_progress(console: Console, claims: Sequence[Claim]) -> Iterator[Calla
 
 
 @contextmanager
-def entropy_progress(console: Console) -> Iterator[Callable[[entropy_studies.Progress], None]]:
+def entropy_progress(console: Console) -> Iterator[Callable[[measured_studies.Progress], None]]:
     """Show a bar over the problems for every model, with the time left."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("problems"))
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def update(progress: entropy_studies.Progress) -> None:
+        def update(progress: measured_studies.Progress) -> None:
             if progress.model not in tasks:
                 tasks[progress.model] = bars.add_task(progress.model, total=progress.total, completed=progress.done)
             bars.update(tasks[progress.model], completed=progress.done)
@@ -205,7 +205,7 @@ def entropy_progress(console: Console) -> Iterator[Callable[[entropy_studies.Pro
 
 def show_study(console: Console, row: Row) -> None:
     """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower."""
-    study = entropy_studies.MeasuredStudy.from_row(row)
+    study = measured_studies.MeasuredStudy.from_row(row)
     for model in study.models:
         console.print(
             f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
@@ -215,13 +215,13 @@ def show_study(console: Console, row: Row) -> None:
             table.add_column(title.removesuffix(" CoT") if "shuffled" in title else title)
         for place, measure in enumerate(MEASURES):
             means = (f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS)))
-            shares = (entropy_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
+            shares = (measured_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
             table.add_row(*measure, *means, *shares)
         console.print(table)
         console.print()
     if study.second_against_first is not None:
         first, second = study.models[:2]
-        lower = entropy_studies.lower_share(study.second_against_first[0])
+        lower = measured_studies.lower_share(study.second_against_first[0])
         console.print(f"with CoT, {second.name} is below {first.name} in {lower} of heads (Eq. 1)", highlight=False)
     if row.numbers["too_long"]:
         console.print(f"left out because they are too long: {row.numbers['too_long']} problems", highlight=False)

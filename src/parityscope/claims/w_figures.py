@@ -7,7 +7,22 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from parityscope.claims.contract import Check, Claim, Context, Verdict, needs_rows
+from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Row
+from parityscope.experiments.w_multi_pass import best_accuracy, guessing_bound
+from parityscope.experiments.w_training import (
+    attention_on_secret,
+    best_by,
+    chain_wins,
+    fell_before_jump,
+    growth,
+    looking_right,
+    samples,
+    samples_at_least,
+    settings,
+    solved,
+    with_chain,
+)
 
 
 def _from_rows(
@@ -16,8 +31,6 @@ def _from_rows(
     """Return a check that judges the stored rows of a figure."""
 
     def check(context: Context) -> Check:
-        from parityscope.experiments import load_experiment
-
         rows = context.rows(experiment)
         if len(rows) < len(load_experiment(experiment).CONFIGS[context.scale]):
             return needs_rows(experiment)
@@ -34,13 +47,11 @@ def _from_rows(
 
 
 def _figure_1(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_training import best_by, budget, growth, samples, with_chain
-
     factor, missed = {}, 0
     for chain in (True, False):
         best = best_by(with_chain(rows, chain), "k")
         missed += sum(samples(row) is None for row in best.values()) if chain else 0
-        factor[chain] = growth([(k, float(samples(row) or budget(row))) for (k,), row in best.items()]) or 1.0
+        factor[chain] = growth([(k, samples_at_least(row)) for (k,), row in best.items()]) or 1.0
     verdict: Verdict = "holds" if factor[False] > 2 and factor[True] < 1.3 else "fails"
     if verdict == "holds" and missed:
         verdict = "holds in part"
@@ -51,32 +62,22 @@ def _figure_1(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
 
 
 def _figure_2(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_training import best_by, samples, with_chain
-
-    chain = best_by(with_chain(rows, True), "layers", "heads", "k")
-    answer = best_by(with_chain(rows, False), "layers", "heads", "k")
-    hard = [key for key in chain if key[2] > 1]
-    fewer = sum((samples(chain[key]) or math.inf) < (samples(answer[key]) or math.inf) for key in hard)
-    more = sum((samples(chain[key]) or math.inf) > (samples(answer[key]) or math.inf) for key in hard)
-    verdict: Verdict = "holds" if fewer == len(hard) else "holds in part" if fewer > more else "fails"
-    return verdict, f"{fewer} of {len(hard)} pairs", "Samples needed with and without CoT were compared shape by shape."
+    fewer, more, pairs = chain_wins(rows)
+    verdict: Verdict = "holds" if fewer == pairs else "holds in part" if fewer > more else "fails"
+    return verdict, f"{fewer} of {pairs} pairs", "Samples needed with and without CoT were compared shape by shape."
 
 
 def _figure_3(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     shown = rows[-1]
-    n, secret = shown.config["training"]["n"], shown.numbers["secret"]
-    attention = shown.arrays["attention"][0, 0]
-    right = sum(int(attention[n + i].argmax()) == bit for i, bit in enumerate(secret))
     share = shown.numbers["secret_attention"]
-    learned = all(row.numbers["samples"][-1] is not None for row in rows)
-    verdict: Verdict = "holds" if learned and right == len(secret) and share > 0.5 else "holds in part"
+    right = looking_right(shown) == len(shown.numbers["secret"])
+    learned = len(solved(rows)) == len(rows)
+    verdict: Verdict = "holds" if learned and right and share > 0.5 else "holds in part"
     how = "Every k was trained to 100 %; then the attention of each chain position was averaged over held-out inputs."
     return verdict, f"{share:.2f} of the attention on the secret bit", how
 
 
 def _learned_from_pool(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_training import samples, settings
-
     pools = [row for row in rows if settings(row)["pool"] and not settings(row)["chain_of_thought"]]
     fresh = [row for row in rows if settings(row)["pool"] is None]
     done = sum(samples(row) is not None for row in pools)
@@ -87,8 +88,6 @@ def _learned_from_pool(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
 
 
 def _small_beats_large(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_training import samples, settings
-
     ordered = sorted(rows, key=lambda row: settings(row)["pool"] or math.inf)
     done = [samples(row) is not None for row in ordered]
     smaller_wins = any(first and not second for first, second in pairwise(done))
@@ -101,10 +100,6 @@ def _small_beats_large(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
 
 
 def _no_chain_fails(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_figure_9 import guessing_bound
-    from parityscope.experiments.w_multi_pass import best_accuracy
-    from parityscope.experiments.w_training import samples, with_chain
-
     without, chain = with_chain(rows, False), with_chain(rows, True)
     above = sum(best_accuracy(row) > guessing_bound(row) for row in without)
     learned = sum(samples(row) is not None for row in chain)
@@ -115,17 +110,15 @@ def _no_chain_fails(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
 
 def _first_layer_sparse(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     row = rows[0]
-    n, secret, attention = row.config["training"]["n"], row.numbers["secret"], row.arrays["attention"]
-    attended = sum(float(attention[0, :, n + i, bit].max()) > 0.5 for i, bit in enumerate(secret))
+    on_secret = attention_on_secret(row)[0] > 0.5
     second = float(row.arrays["entropy"][-1][1].mean())
-    verdict: Verdict = "holds" if attended == len(secret) and second > 0.9 else "holds in part" if attended else "fails"
-    number = f"{attended} of {len(secret)} secret bits; second layer's entropy {second:.2f}"
+    every, some = bool(on_secret.all()), bool(on_secret.any())
+    verdict: Verdict = "holds" if every and second > 0.9 else "holds in part" if some else "fails"
+    number = f"{int(on_secret.sum())} of {len(on_secret)} secret bits; second layer's entropy {second:.2f}"
     return verdict, number, "Attention was averaged over held-out inputs; entropy is Eq. (1), 1 for uniform attention."
 
 
 def _entropy_first(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    from parityscope.experiments.w_training import fell_before_jump, solved
-
     pairs = [fell_before_jump(row) for row in solved(rows)]
     first = sum(fallen is not None and risen is not None and fallen <= risen for fallen, risen in pairs)
     verdict: Verdict = "not testable here" if not pairs else "holds" if first == len(pairs) else "holds in part"

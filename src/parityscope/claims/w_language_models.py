@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parityscope.claims.contract import Check, Claim, Context, Verdict
-from parityscope.experiments.entropy_studies import (
+from parityscope.experiments.measured_studies import (
     COMMAND,
     PANELS,
     MeasuredModel,
