@@ -125,7 +125,11 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, st
 
 
 def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:
-    """Return the text of a file of measurements, with the machine and the versions they belong to."""
+    """Return the text of a file of measurements, with the machine and the versions they belong to.
+
+    >>> list(json.loads(stored_text([])))
+    ['measured', 'cores', 'architecture', 'python', 'torch', 'parityscope', 'measurements']
+    """
     machine = {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()}
     measured = [{"question": question, **one.to_json()} for question, one in results]
     when = time.strftime("%Y-%m-%d", time.gmtime())

@@ -24,7 +24,12 @@ CLAIMS_ID = "claims"
 
 
 def pending(experiment: Experiment, scale: Scale, store: Store) -> list[Config]:
-    """Return the configs of an experiment that have no row yet."""
+    """Return the configs of an experiment that have no row yet.
+
+    >>> import tempfile
+    >>> len(pending(load_experiment("H1-figure-1"), "smoke", Store(Path(tempfile.mkdtemp()))))
+    1
+    """
     return [config for config in experiment.CONFIGS[scale] if (experiment.ID, config) not in store]
 
 
@@ -45,6 +50,11 @@ def reproduce(
     Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`. Rows that are
     there are not computed again, so an interrupted reproduction goes on where it stopped. The report's table shows
     every claim that was ever checked in `out` at this scale.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> reproduce(["H1-figure-1"], "smoke", out).name, sorted(path.name for path in out.iterdir())
+    ('report.html', ['figures', 'report.html', 'store'])
     """
     # Here, not above: checking a claim needs no template library; and not below, where hours would be lost without it.
     from parityscope.report import render_report
@@ -88,13 +98,24 @@ def _address(claim: Claim, scale: Scale, store: Store) -> _CheckedAt:
 
 
 def stored_claims(scale: Scale, store: Store) -> list[dict[str, Any]]:
-    """Return what `claims --json` would print of the claims checked in this store, in the order of the report."""
+    """Return what `claims --json` would print of the claims checked in this store, in the order of the report.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> report = reproduce([], "smoke", out, claims=named_claims(["H1-lemma-19"]))
+    >>> [(one["id"], one["verdict"]) for one in stored_claims("smoke", Store(out / "store"))]
+    [('H1-lemma-19', 'fails')]
+    """
     found = [store.row(CLAIMS_ID, _address(claim, scale, store)) for claim in all_claims()]
     return [row.numbers for row in found if row is not None]
 
 
 def claims_context(scale: Scale, out: Path) -> Context:
-    """Return what checks may use: the scale, and the rows of `out` if there are any."""
+    """Return what checks may use: the scale, and the rows of `out` if there are any.
+
+    >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
+    ()
+    """
     if not (out / "store").is_dir():
         return Context(scale)
     return _context(scale, Store(out / "store"))
@@ -116,7 +137,11 @@ ID = {CLAIMS_ID!r}
 
 
 def check_without_rows(address: _CheckedAt) -> Result:
-    """Check a claim where no store is at hand."""
+    """Check a claim where no store is at hand.
+
+    >>> check_without_rows(_CheckedAt(claim="H1-lemma-19", scale="smoke")).numbers["verdict"]
+    'fails'
+    """
     (claim,) = named_claims([address.claim])
     return Result(check(claim, Context(address.scale, _no_rows_at_hand)).to_json())
 
@@ -195,6 +220,12 @@ def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]
     """Return the rows of an experiment in the order of its configs.
 
     An experiment without configs draws what another command stored under its name.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> report = reproduce(["H1-figure-1"], "smoke", out)
+    >>> [row.experiment for row in stored_rows(load_experiment("H1-figure-1"), "smoke", Store(out / "store"))]
+    ['H1-figure-1']
     """
     if not experiment.CONFIGS[scale]:
         return store.rows(experiment.ID)

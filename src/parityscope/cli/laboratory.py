@@ -63,7 +63,8 @@ def reproduce(
     from parityscope.experiments import load_experiment
     from parityscope.experiments.contract import named_scale
     from parityscope.reproduce import reproduce as run_reproduce
-    from parityscope.terminal import experiments_table, reproduction_progress
+    from parityscope.terminal.progress import reproduction_progress
+    from parityscope.terminal.tables import experiments_table
 
     chosen = tuple(ids or EXPERIMENT_IDS)
     claims = [] if ids else all_claims()
@@ -107,7 +108,8 @@ def sweep(
     """
     from parityscope.store import Store
     from parityscope.sweep import load_spec, run_sweep
-    from parityscope.terminal import sweep_progress, sweep_sentence
+    from parityscope.terminal.progress import sweep_progress
+    from parityscope.terminal.tables import sweep_sentence
 
     work = load_spec(spec, pack)
     launcher = _launcher(workers, scheduler, slurm, assignments_of("--slurm-option", slurm_option or []))
@@ -186,7 +188,8 @@ def claims(
     from parityscope.claims import check, named_claims
     from parityscope.experiments.contract import named_scale
     from parityscope.reproduce import claims_context
-    from parityscope.terminal import claims_progress, claims_table
+    from parityscope.terminal.progress import claims_progress
+    from parityscope.terminal.tables import claims_table
 
     chosen = named_claims(ids or ())
     context = claims_context(named_scale(scale), out)
@@ -216,7 +219,7 @@ def bench(
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
     from parityscope.benchmarking import run_benchmark, stored_text
-    from parityscope.terminal import bench_table
+    from parityscope.terminal.tables import bench_table
     from parityscope.training.checkpoint import write_atomically
 
     results = []

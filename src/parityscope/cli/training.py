@@ -60,7 +60,8 @@ def learn(
     from parityscope.learning import learn as run_learn
     from parityscope.problems import Parity, draw_problems
     from parityscope.run_folder import RunFolder
-    from parityscope.terminal import show_run, training_progress
+    from parityscope.terminal.progress import training_progress
+    from parityscope.terminal.runs import show_run
 
     overrides: dict[str, Any] = dict(assignments_of("--set", set_ or []))
     if steps is not None:
