@@ -15,9 +15,9 @@ LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.pa
 lm-demo: $(VENV)/.installed-lm
 	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
-# The site, with warnings as errors; open site/index.html.
+# The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # The results pages, from what `make demo` left.
 docs-results: install
 	$(BIN)/python docs/results.py demo-output
