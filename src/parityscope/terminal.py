@@ -71,7 +71,7 @@ def training_progress(console: Console) -> Iterator[Callable[[learning.Progress]
 def attention_heat_map(attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int) -> RenderableType:
     """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width."""
     label = 9
-    cells = max(1, min(attention.shape[-1], width - label - 2))
+    cells = max(1, min(attention.shape[-1], width - label - 5))
     # Each cell shows the largest attention among its positions, so that a single sharp bit stays visible.
     cell_of = torch.arange(attention.shape[-1]) * cells // attention.shape[-1]
     heat = torch.zeros(attention.shape[0], cells, dtype=attention.dtype)
