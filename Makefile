@@ -22,9 +22,9 @@ lm-demo: $(VENV)/.installed-lm
 bench: install
 	$(BIN)/parityscope bench --out benchmarks/results.json
 	$(BIN)/python benchmarks/quote.py
-# The site, with warnings as errors; open site/index.html.
+# The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # The results pages, from what `make demo` left.
 docs-results: install
 	$(BIN)/python docs/results.py demo-output

@@ -123,6 +123,8 @@ class Runner:
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "120",
             "MPLBACKEND": "agg",
+            "HOME": str(folder),  # a page changes nothing of the user's
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         }
         self.module = types.ModuleType("documentation_page")
 
@@ -206,13 +208,14 @@ def check_command(words, where):
     program, arguments = words[0].removeprefix(".venv/bin/"), words[1:]
     if program == "parityscope":
         group = typer.main.get_command(app)
-        command = group.commands.get(arguments[0]) if arguments else group
+        command = group.commands.get(arguments[0])
+        if command is None:  # only looked up: an option of the program itself would act at once
+            if arguments[0] not in {"--help", *(name for option in group.params for name in option.opts)}:
+                raise PageError(f"{where}: no such command or option {arguments[0]!r}")
+            return
         try:
-            if command is None:  # an option of the program, or a command that is not there
-                group.resolve_command(group.make_context("parityscope", list(arguments)), arguments)
-            else:
-                command.make_context(arguments[0], arguments[1:])
-        except typer.Exit:
+            command.make_context(arguments[0], arguments[1:])
+        except typer.Exit:  # --help
             pass
         except USAGE_ERROR as error:
             raise PageError(f"{where}: {error}") from None
