@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parityscope.estimator.bits import Bit
-from parityscope.estimator.rules import Interaction, fit_rule, truth_table
+from parityscope.estimator.rules import Interaction, fit_rule, prefers_table, truth_table
 
 MIXED = Interaction(
     (Bit(0, levels=(1.0, 2.0)), Bit(3, threshold=0.5), Bit(7, levels=(1.0,))), ((0.0, 1.0, 2.0), None, (0.0, 1.0))
@@ -61,3 +61,12 @@ def test_a_truth_table_counts_every_row_once_and_large_ones_show_the_parities():
     even, odd = truth_table(nine, bits, labels, dict.fromkeys(range(9), "x"))
     assert (even.values, odd.values) == (("even",), ("odd",))
     assert even.rows == (nine.chi(bits) > 0).sum()
+
+
+@pytest.mark.parametrize("rows", [60, 100, 200, 400, 2000])
+def test_a_clean_parity_is_a_parity_at_every_size_and_an_and_is_not(rows):
+    pair = Interaction((Bit(0, 0.5), Bit(1, 0.5)), ((0.0, 1.0), (0.0, 1.0)))
+    a, b = np.random.default_rng(rows).integers(0, 2, (2, rows))
+    train = int(0.7 * rows)
+    assert not prefers_table(pair, {0: a, 1: b}, 2 * (a ^ b) - 1, train)
+    assert prefers_table(pair, {0: a, 1: b}, 2 * (a & b) - 1, train)

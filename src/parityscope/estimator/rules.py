@@ -136,7 +136,8 @@ def prefers_table(interaction: Interaction, values: Mapping[int, ndarray], label
         _log_likelihood(_held_out_probability(interaction, values, labels, train, table=table), labels[train:])
         for table in (True, False)
     )
-    return clearly_better(by_cell, than=by_parity + _WORTH_A_TABLE)
+    # On few rows the parity's own smoothing costs about a prior row per class, and a table always wins that back.
+    return clearly_better(by_cell, than=by_parity + max(_WORTH_A_TABLE, 2 * _PRIOR_ROWS / train))
 
 
 def held_out_accuracy(
