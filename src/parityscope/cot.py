@@ -148,7 +148,6 @@ def train_on_sequences(
     *,
     checkpoint: Path | None = None,
     checkpoint_seconds: float = _CHECKPOINT_SECONDS,
-    threads: int = 1,
     on_evaluation: Callable[[int, float], None] | None = None,
 ) -> CotRun:
     """Train and measure one decoder.
@@ -162,7 +161,7 @@ def train_on_sequences(
     """
     started, cpu_started = time.perf_counter(), time.process_time()
     place = checkpoint or _default_checkpoint(config)
-    with single_threaded(threads == 1):
+    with single_threaded():
         training = _Training(config, place, checkpoint_seconds)
         training.evaluate_now_and_then(on_evaluation)
         while not training.finished():

@@ -21,6 +21,7 @@ from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import wide_phase
 
 _BLOCK_BITS = 2**22
+_ENOUGH = 0.9  # of the trials
 
 
 def streamed_gradients(
@@ -142,13 +143,13 @@ def smallest_samples(
     return SmallestSamples(_crossing(counts, shares), tuple(counts), tuple(shares))
 
 
-def _crossing(counts: Sequence[int], shares: Sequence[float], level: float = 0.9) -> int | None:
-    """Return where the share last rises through `level`, interpolated in log N; None when it ends below."""
-    below = [place for place, share in enumerate(shares) if share < level]
+def _crossing(counts: Sequence[int], shares: Sequence[float]) -> int | None:
+    """Return where the share last rises through 90 %, interpolated in log N; None when it ends below."""
+    below = [place for place, share in enumerate(shares) if share < _ENOUGH]
     if not below:
         return counts[0]
     if below[-1] == len(shares) - 1:
         return None
     low, high = below[-1], below[-1] + 1
-    part = (level - shares[low]) / (shares[high] - shares[low])
+    part = (_ENOUGH - shares[low]) / (shares[high] - shares[low])
     return round(math.exp((1 - part) * math.log(counts[low]) + part * math.log(counts[high])))
