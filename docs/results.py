@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,7 +135,7 @@ def claims_page(claims: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]) 
         )
         yield "\n### Evidence\n"
         for claim in own:
-            yield from evidence_of(claim, listed[claim["id"]])
+            yield from evidence_of(claim, listed[claim["id"]], origin["scale"])
 
 
 def marked(claim: Mapping[str, Any]) -> str:
@@ -142,9 +143,9 @@ def marked(claim: Mapping[str, Any]) -> str:
     return f"{MARKS[claim['verdict']]}&nbsp;{claim['verdict'].replace(' ', '&nbsp;')}"
 
 
-def evidence_of(checked: Mapping[str, Any], claim: Claim) -> Iterator[str]:
+def evidence_of(checked: Mapping[str, Any], claim: Claim, scale: Scale) -> Iterator[str]:
     """Yield a block that unfolds: how a claim was checked, by which command and code, and all its numbers."""
-    numbers = json.dumps(checked["evidence"], indent=1, ensure_ascii=False)
+    numbers = readable_json(checked["evidence"])
     if len(numbers) > MOST_EVIDENCE:
         numbers = numbers[:MOST_EVIDENCE] + "\n… (all of it: docs/results/claims.json)"
     figure = checked["experiment"]
@@ -152,14 +153,26 @@ def evidence_of(checked: Mapping[str, Any], claim: Claim) -> Iterator[str]:
     yield f'<details id="{checked["id"]}"><summary>{checked["id"]}: {checked["verdict"]}</summary>'
     yield f"<p>{escape(checked['statement'])}</p>"
     yield f"<p>{escape(checked['how'])}</p>"
-    yield f"<p><code>parityscope claims {checked['id']} --json</code> ({checked['seconds']:.1f} s);"
-    yield f"code: <code>src/{code}.py</code>"
-    if figure:
-        yield f'; figure: <a href="figures.html#{figure}">{figure}</a>'
-    yield "</p>"
-    # A blank line would end the block for markdown.
+    command = f"parityscope claims {checked['id']} --json" + ("" if scale == "laptop" else f" --scale {scale}")
+    shown = f' · figure <a href="figures.html#{figure}">{figure}</a>' if figure else ""
+    yield f"<p><code>{command}</code>, {duration(checked['seconds'])} · code <code>src/{code}.py</code>{shown}</p>"
     yield f"<pre>{escape(numbers)}</pre>"
     yield "</details>\n"
+
+
+def readable_json(value: Any) -> str:
+    """Return JSON with six digits a number, and lists of numbers on one line."""
+    text = json.dumps(rounded(value), indent=1, ensure_ascii=False)
+    return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+
+
+def rounded(value: Any) -> Any:
+    """Return numbers with six digits, also inside of lists and objects."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def figures_page(

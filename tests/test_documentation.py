@@ -1,6 +1,7 @@
 """Every code block of every page runs and prints what the page shows; and the runner would notice if it did not."""
 
 import re
+import runpy
 import tomllib
 
 import pytest
@@ -43,6 +44,14 @@ def test_the_install_page_has_every_extra():
 def test_every_public_name_has_its_place_in_the_reference():
     listed = set(re.findall(r"`ps\.(\w+)`", ALL["reference/api/index.md"]))
     assert listed == set(parityscope.__all__)
+
+
+def test_docstrings_become_markdown():
+    as_markdown = runpy.run_path(str(PAGES / "docstrings.py"))["as_markdown"]
+    plain = "Shape (*runs, n) of `a*b`.\n\n    c * d\n\n>>> 1 + 1\n2\n\nMore."
+    shown = "Shape (\\*runs, n) of `a*b`.\n\n    c * d\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+    assert as_markdown(plain) == shown
+    assert as_markdown(">>> 2\n2") == "```pycon\n>>> 2\n2\n```"
 
 
 def page(*blocks):
