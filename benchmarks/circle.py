@@ -1,4 +1,4 @@
-"""How far do two numbers per head go? Prints the tables of docs/repaired-circle.md.
+"""How far do two numbers per head go? Prints the tables of docs/explanation/repaired-circle.md.
 
 Run: .venv/bin/python benchmarks/circle.py [near|sharp|far|stuck]
 """

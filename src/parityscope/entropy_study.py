@@ -17,7 +17,6 @@ from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Row
 from parityscope.experiments.measured_studies import FIGURE_IDS, MeasuredStudy, Progress, Study
-from parityscope.figures import themed, write_figure
 from parityscope.language_models.measures import COMPARISONS, COT, MEASURES
 from parityscope.language_models.measuring import fits, measure_problems
 from parityscope.language_models.summary import compare, summarise
@@ -210,6 +209,8 @@ def draw_study(out: Path) -> list[Path]:
     ...     [path.name for path in draw_study(Path(folder)) if path.exists()]
     ['W-figure-6.png', 'W-figure-7.png']
     """
+    from parityscope.figures import themed, write_figure
+
     store = Store(out / "store")
     for name in FIGURE_IDS:
         write_figure(themed(load_experiment(name).plot, store.rows(name)), out / "figures", name)

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from parityscope.store import Store
+from slurm_stand_in import end_jobs, install_slurm, started_jobs
 from sweep_specs import TROUBLE, contents, written
 
 COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()"]
@@ -134,38 +135,22 @@ def test_a_read_only_folder_is_one_sentence(tmp_path):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-# Slurm's two commands as far as dask-jobqueue uses them; jobs are real processes, and scripts are kept.
-SBATCH = """#!/bin/sh
-cp "$1" "$JOBS/job-$$.sh"
-setsid sh "$JOBS/job-$$.sh" > "$JOBS/log-$$" 2>&1 < /dev/null &
-echo $! >> "$JOBS/started"
-echo "Submitted batch job $!"
-"""
-SCANCEL = """#!/bin/sh
-for job in "$@"; do kill -9 -- "-$job"; done
-"""
-
-
 def test_slurm_jobs_run_the_sweep(tmp_path):
     pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: pip install 'parityscope[cluster]'")
     programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
-    env = {**ONE_THREAD, "PATH": f"{programs}:{os.environ['PATH']}", "JOBS": str(tmp_path)}
+    install_slurm(programs)
+    env = {**ONE_THREAD, "PATH": f"{programs}:{os.environ['PATH']}"}
     spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(12)]")
     try:
         options = ("--slurm-option", "interface=lo", "--slurm-option", f"local_directory={tmp_path}")
         done = parityscope("sweep", spec, "--slurm", "--workers", 2, *options, "--pack", 3, "--out", tmp_path, env=env)
         assert done.returncode == 0, done.stderr
         assert "12 done, 0 failed" in done.stdout
-        assert len((tmp_path / "started").read_text().split()) >= 2
+        assert len(started_jobs(programs)) >= 2
         parityscope("sweep", spec, "--out", tmp_path / "here", "--pack", 3)
         assert contents(tmp_path / "store") == contents(tmp_path / "here" / "store")
     finally:
-        for job in (tmp_path / "started").read_text().split():
-            subprocess.run(["kill", "-9", "--", f"-{job}"], capture_output=True, check=False)
+        end_jobs(programs)
 
 
 def test_reproduce_on_workers_gives_the_rows_of_reproduce(tmp_path):

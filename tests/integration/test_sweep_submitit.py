@@ -12,11 +12,11 @@ from parityscope.sweep import InProcess, load_spec, run_sweep
 from sweep_specs import PACKED, TROUBLE, contents, written
 
 pytest.importorskip("submitit", reason="needs submitit: pip install 'parityscope[cluster]'")
-PAGE = Path(__file__).parents[2] / "docs" / "sweeps.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 
 
 def test_the_example_of_the_documentation_runs(tmp_path):
-    (example,) = re.findall(r"```py\n(.*?)```", PAGE.read_text(), flags=re.S)
+    (example,) = re.findall(r"<!-- run by: .*?```python\n(.*?)```", PAGE.read_text(), flags=re.S)
     local = example.replace('AutoExecutor("submitit-logs")', 'AutoExecutor("submitit-logs", cluster="local")')
     local = local.replace("jobs=32", "jobs=2").replace("pack=100", "pack=3")
     assert local.count("local") == 1

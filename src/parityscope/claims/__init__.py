@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable
 from importlib import import_module
 
-from parityscope.claims.contract import CheckedClaim, Claim, Context
-from parityscope.errors import InvalidInput
+from parityscope.claims.contract import Check, CheckedClaim, Claim, Context
+from parityscope.errors import InvalidInput, MissingExtra, naming_the_extra
 from parityscope.threads import single_threaded
 
 # Each file holds a tuple CLAIMS.
@@ -65,6 +65,9 @@ def check(claim: Claim, context: Context) -> CheckedClaim:
     'conditional mean exactly 0 in 162 events'
     """
     started = time.perf_counter()
-    with single_threaded():
-        outcome = claim.check(context)
+    try:
+        with single_threaded(), naming_the_extra():
+            outcome = claim.check(context)
+    except MissingExtra as missing:
+        outcome = Check("not testable here", "an extra is missing", {}, f"{missing}.")
     return CheckedClaim(claim, outcome, time.perf_counter() - started)

@@ -47,7 +47,10 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and its check. `experiment` names the figure of the report that shows it, if there is one.
+    """One statement and its check.
+
+    `experiment` names the figure of the report that shows it, if there is one; `reads_rows` says that the check looks
+    at stored rows, so that it runs where the store is.
 
     >>> def halves(context):
     ...     return Check("holds", "1/2 + 1/2 = 1", {"sum": 0.5 + 0.5}, "Added.")
@@ -61,6 +64,7 @@ class Claim:
     check: Callable[[Context], Check]
     seconds: float  # what the check costs at laptop scale on two idle cores
     experiment: str | None = None
+    reads_rows: bool = False
 
     @property
     def paper(self) -> str:

@@ -207,5 +207,6 @@ CLAIMS = (
         _figure_2,
         seconds=34,
         experiment="H1-figure-2",
+        reads_rows=True,
     ),
 )

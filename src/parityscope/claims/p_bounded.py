@@ -1,4 +1,4 @@
-"""The project's own: the bounded readout's closed-form risks and the geometry of log C (docs/bounded-readout.md)."""
+"""The project's own: closed forms of the bounded readout, geometry of log C (docs/explanation/bounded-readout.md)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _circle(context: Context) -> Check:
         f"{sum(learned.values())} of {seeds * len(sizes)} seeds learn with 2k numbers",
         {"learned": learned, "seeds": seeds},
         "H1's circle, k heads, 2k numbers, bounded readout. In part: near-uniform distinct heads, a rate of 1/t and"
-        " not a linear one, measured and not proved for k heads; docs/repaired-circle.md has all sizes.",
+        " not a linear one, measured and not proved for k heads; docs/explanation/repaired-circle.md has all sizes.",
     )
 
 

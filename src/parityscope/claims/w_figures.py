@@ -147,6 +147,6 @@ _FIGURES: tuple[tuple[int, str, Callable[[Sequence[Row]], tuple[Verdict, str, st
 )
 
 CLAIMS = tuple(
-    Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}")
+    Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}", True)
     for number, statement, judge in _FIGURES
 )

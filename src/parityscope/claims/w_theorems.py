@@ -174,6 +174,7 @@ CLAIMS = (
         _theorem_2,
         seconds=1,
         experiment="W-figure-1",
+        reads_rows=True,
     ),
     Claim(
         "W-theorem-3",

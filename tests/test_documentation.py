@@ -1,0 +1,144 @@
+"""Every code block of every page runs and prints what the page shows; and the runner would notice if it did not."""
+
+import re
+import tomllib
+
+import pytest
+import typer.main
+
+import parityscope
+from documentation import PAGES, ROOT, PageError, blocks_of, check_command, matches, run_page
+from parityscope.cli import app
+
+ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
+WITH_SLOW_BLOCKS = [name for name, text in ALL.items() if "<!-- slow: " in text]
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_page(page, tmp_path):
+    if left_out := run_page(ALL[page], tmp_path):
+        pytest.skip(f"all but this was run: {'; '.join(left_out)}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_SLOW_BLOCKS)
+def test_page_with_its_slow_blocks(page, tmp_path):
+    run_page(ALL[page], tmp_path, slow=True)
+
+
+def test_the_command_line_page_has_every_command_with_an_example():
+    text = ALL["reference/command-line.md"]
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S))
+    assert set(sections) == set(typer.main.get_command(app).commands)
+    for command, section in sections.items():
+        assert any(f"parityscope {command} " in block.code + " " for block in blocks_of(section)), command
+
+
+def test_the_install_page_has_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = re.findall(r"^\| `(\w+)` \|", ALL["install.md"], flags=re.M)
+    assert set(listed) == set(project["optional-dependencies"])
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    listed = set(re.findall(r"`ps\.(\w+)`", ALL["reference/api/index.md"]))
+    assert listed == set(parityscope.__all__)
+
+
+def page(*blocks):
+    return "\n\n".join(f"```{language}\n{code}\n```" for language, code in blocks)
+
+
+def test_blocks_share_a_namespace_and_a_folder(tmp_path):
+    text = page(
+        ('csv title="data/table.csv"', "a,b\n1,2"),
+        ("python", "from pathlib import Path\nrows = Path('data/table.csv').read_text().splitlines()"),
+        ("python", "print(len(rows), 'rows')\nprint('noise')\nprint('end')"),
+        ("text", "2 …ows\n…\nend"),
+        ("bash", "python -c 'print(6 * 7)' > answer\ncat answer data/table.csv"),
+        ("text", "42\na,b\n1,2"),
+    )
+    assert run_page(text, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (page(("python", "print(1)"), ("text", "2")), "but this was printed"),
+        (page(("bash", "echo one; echo two"), ("text", "one")), "but this was printed"),
+        (page(("bash", "false\necho went on")), "exit code 1"),
+        (page(("bash", "parityscope learn --n 8 --k 9")), "exit code 2"),
+        (page(("text", "an output of nothing")), "directly after no code"),
+        (page(("python", "print(1)")) + "\n\nwhich prints\n\n" + page(("text", "1")), "directly after no code"),
+        (page(("py", "print(1)")), "neither run nor written"),
+        (page(("", "print(1)")), "neither run nor written"),
+        ("Run\n\n    parityscope learn\n", "outside of a fenced block"),
+        ("<!-- skip: it is hard -->\n" + page(("python", "1")), "unknown comment"),
+        ("<!-- not run: no reason is enough -->\n" + page(("python", "1")), "only a bash block"),
+        ("<!-- not run: a server -->\n" + page(("bash", "parityscope explore --prot 1")), "prot"),
+        ("<!-- not run: a server -->\n" + page(("bash", "parityscope exlore")), "exlore"),
+        ("<!-- not run: long -->\n" + page(("bash", "make everything")), "no such target"),
+        ("<!-- not run: installs -->\n" + page(("bash", "pip install 'parityscope[bells]'")), "no such extra"),
+        ("<!-- not run: installs -->\n" + page(("bash", "curl example.org | sh")), "does not know"),
+        ("<!-- run by: tests/test_nothing.py -->\n" + page(("python", "1")), "there is no tests/test_nothing.py"),
+    ],
+)
+def test_a_wrong_page_fails(text, complaint, tmp_path):
+    with pytest.raises(PageError, match=complaint):
+        run_page(text, tmp_path)
+
+
+def test_an_error_in_python_names_its_line(tmp_path):
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page("A page.\n\n" + page(("python", "\n1 / 0")), tmp_path)
+    assert caught.traceback[-1].lineno == 4
+
+
+def test_slow_blocks_run_only_when_asked(tmp_path):
+    text = "<!-- slow: 3 minutes -->\n" + page(("bash", "false"))
+    (tmp_path / "fast").mkdir()
+    (tmp_path / "slow").mkdir()
+    assert run_page(text, tmp_path / "fast") == []
+    with pytest.raises(PageError):
+        run_page(text, tmp_path / "slow", slow=True)
+
+
+def test_blocks_that_need_data_say_so(tmp_path, monkeypatch):
+    monkeypatch.delenv("PARITYSCOPE_DATA", raising=False)
+    assert run_page("<!-- needs: data -->\n" + page(("bash", "false")), tmp_path) == ["line 2 needs PARITYSCOPE_DATA"]
+
+
+def test_a_copy_of_the_source_is_what_commands_then_use(tmp_path):
+    edit = "sed -i 's/^__version__ = .*/__version__ = \"9.9\"/' src/parityscope/__init__.py"
+    text = page(("bash", edit), ("bash", "parityscope --version"), ("text", "9.9"))
+    assert run_page("<!-- needs: source -->\n" + text, tmp_path) == []
+
+
+def test_indented_blocks_inside_lists_are_found():
+    (block,) = blocks_of(
+        "1. First:\n\n    ```python\n    if 1:\n        print(2)\n    ```\n\n    ```text\n    2\n    ```\n"
+    )
+    assert (block.code, block.expected) == ("if 1:\n    print(2)\n", "2\n")
+
+
+def test_dots_match_within_a_line_only():
+    assert matches("a … d", "a b c d\n")
+    assert not matches("a … d", "a b\nc d")
+    assert matches("a\n…\nd", "a\nb\nc\nd\n")
+    assert matches("a\n…", "a\n")
+    assert not matches("a", "a\nb")
+    assert not matches("a", " a")
+    assert matches("\n  a\nb\n", "   \n  a  \nb\n \n")
+
+
+def test_a_command_with_the_right_options_passes():
+    check_command(["parityscope", "learn", "--n", "8", "--k", "2"], "here")
+    check_command([".venv/bin/parityscope", "--version"], "here")
+
+
+def test_checking_a_command_runs_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    check_command(["parityscope", "--install-completion"], "here")
+    check_command(["parityscope", "explore"], "here")
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().out == ""
