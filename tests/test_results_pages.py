@@ -43,7 +43,8 @@ def test_every_experiment_has_its_figure_and_command(name):
     page = (RESULTS / "figures.md").read_text()
     assert f"{{ #{name} }}" in page
     assert f"](figures/{name}.png)" in page
-    assert f"`parityscope reproduce {name} --scale {STORED['scale']}`" in page
+    command = getattr(load_experiment(name), "COMMAND", f"parityscope reproduce {name} --scale {STORED['scale']}")
+    assert f"`{command}`" in page
     picture = (RESULTS / "figures" / f"{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) < MOST_BYTES
@@ -63,5 +64,5 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
     Store(tmp_path / "store").add("other", load_experiment("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
     unfinished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert unfinished.returncode == 1
-    assert "not finished at scale laptop: H1-figure-1" in unfinished.stderr
+    assert f"not finished at scale laptop: {EXPERIMENT_IDS[0]}" in unfinished.stderr
     assert not (tmp_path / "out").exists()
