@@ -4,20 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo lm-demo docs docs-results test test-all lint format clean
+# Worker processes of the demo.
+WORKERS ?= 2
+
+.PHONY: install demo lm-demo bench docs docs-results test test-all lint format package package-check clean
 
 install: $(VENV)/.installed-all
 demo: install
-	$(BIN)/parityscope reproduce --scale laptop --out demo-output
+	$(BIN)/parityscope reproduce --scale laptop --workers $(WORKERS) --out demo-output
 # A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
 LM_CACHE ?= $(HOME)/.cache/parityscope
 LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.parquet))
 lm-demo: $(VENV)/.installed-lm
 	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
-# The site, with warnings as errors; open site/index.html.
+# Measures every ratio on this machine, alone, and writes it where README and docs quote it.
+bench: install
+	$(BIN)/parityscope bench --out benchmarks/results.json
+	$(BIN)/python benchmarks/quote.py
+# The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # The results pages, from what `make demo` left.
 docs-results: install
 	$(BIN)/python docs/results.py demo-output
@@ -32,8 +39,20 @@ lint: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+# Both archives, built twice: the sdist from here each time, the wheel once from the sdist and once from here. Times in
+# them are those of the last commit; an unpacked sdist has no commits, but its files carry the same time.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y PKG-INFO)
+BUILD = SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(BIN)/python -m build --no-isolation
+package: $(VENV)/.installed-package
+	rm -rf dist
+	$(BUILD) --outdir dist
+	$(BUILD) --sdist --wheel --outdir dist/again
+	for file in dist/again/*; do cmp $$file dist/$${file##*/} || exit 1; done
+	rm -r dist/again
+package-check: package
+	PYTHON=$(PYTHON) .ci/check-package
 clean:
-	rm -rf $(VENV) demo-output lm-demo-output
+	rm -rf $(VENV) demo-output lm-demo-output dist
 
 # torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
 $(VENV)/.installed-torch: constraints.txt

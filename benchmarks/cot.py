@@ -3,7 +3,7 @@
 `parityscope bench cot` prints CPU-time ratios of one optimiser step (forward, backward, Adam) on a batch of 512
 sequences of the (20, 6) problem: width 720, MLP 3072, no dropout, float32, weights and data the same on both sides.
 Both use fused Adam. The baseline gives the model its labels with −100 where nothing is supervised, as its manual says.
-Needs the `bench` extra (transformers).
+Needs the `lm` extra (transformers).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import torch
 from torch.nn import functional
 
 from parityscope.benchmarking import Measurement, measure
-from parityscope.errors import InvalidInput
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.sequences import HeldOut, ParitySequences, draw_secret
@@ -42,10 +41,8 @@ def our_step(model: GPT, task: ParitySequences, tokens: torch.Tensor) -> Callabl
 
 def hugging_face_step(model: GPT, task: ParitySequences, tokens: torch.Tensor) -> Callable[[], float]:
     """Return one optimiser step of Hugging Face's GPT-2 with the same weights."""
-    try:
-        from transformers import GPT2Config, GPT2LMHeadModel
-    except ImportError:
-        raise InvalidInput("bench cot compares with Hugging Face: pip install 'parityscope[bench]'") from None
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     block = model.h[0]
     config = GPT2Config(
         vocab_size=2,

@@ -12,6 +12,7 @@ A comment directly above a block says what is special about it:
 - `<!-- slow: 3 minutes -->`  runs only in the page's slow test;
 - `<!-- needs: data -->`      runs only where PARITYSCOPE_DATA names a folder;
 - `<!-- needs: sbatch -->`    gets a stand-in for Slurm;
+- `<!-- needs: source -->`    works in a copy of the source tree, which commands then use;
 - `<!-- not run: REASON -->`  a bash block that is not run; every command in it is checked to exist with its options;
 - `<!-- run by: FILE -->`     run by that test instead, which names the page.
 
@@ -23,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -92,14 +94,18 @@ def blocks_of(text):
 
 
 def matches(expected, printed):
-    """Whether what was printed is what the page shows."""
+    """Whether what was printed is what the page shows, but for trailing space and blank lines around it."""
     pattern = ""
-    for line in expected.strip("\n").splitlines():
+    for line in _lines(expected):
         if line.strip() == "…":
             pattern += r"(?:[^\n]*\n)*"
         else:
-            pattern += r"[^\n]*".join(re.escape(part) for part in line.rstrip().split("…")) + r"[ ]*\n"
-    return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None
+            pattern += r"[^\n]*".join(re.escape(part) for part in line.split("…")) + r"\n"
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
+
+
+def _lines(text):
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
 class Runner:
@@ -111,6 +117,15 @@ class Runner:
         install_slurm(self.programs)
         self._program("parityscope", "from parityscope.cli import main\nmain()\n")
         self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
+        self.env = {
+            **os.environ,
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "120",
+            "MPLBACKEND": "agg",
+            "HOME": str(folder),  # a page changes nothing of the user's
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+        }
         self.module = types.ModuleType("documentation_page")
 
     def _program(self, name, code):
@@ -132,6 +147,9 @@ class Runner:
             return None
         if (block.kind, block.detail) == ("needs", "data") and not os.environ.get("PARITYSCOPE_DATA"):
             return f"line {block.line} needs PARITYSCOPE_DATA"
+        if (block.kind, block.detail) == ("needs", "source"):
+            shutil.copytree(ROOT / "src", self.folder / "src", dirs_exist_ok=True)
+            self.env["PYTHONPATH"] = str(self.folder / "src")
         printed = self._python(block) if block.language == "python" else self._bash(block)
         if block.expected is not None and not matches(block.expected, printed):
             raise PageError(f"line {block.line}: the page shows\n{block.expected}\nbut this was printed:\n{printed}")
@@ -148,17 +166,10 @@ class Runner:
         return printed.getvalue()
 
     def _bash(self, block):
-        env = {
-            **os.environ,
-            "PATH": f"{self.programs}:{os.environ['PATH']}",
-            "OMP_NUM_THREADS": "1",
-            "COLUMNS": "120",
-            "MPLBACKEND": "agg",
-        }
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", block.code],
             cwd=self.folder,
-            env=env,
+            env=self.env,
             capture_output=True,
             text=True,
             timeout=1800,
@@ -197,13 +208,14 @@ def check_command(words, where):
     program, arguments = words[0].removeprefix(".venv/bin/"), words[1:]
     if program == "parityscope":
         group = typer.main.get_command(app)
-        command = group.commands.get(arguments[0]) if arguments else group
+        command = group.commands.get(arguments[0])
+        if command is None:  # only looked up: an option of the program itself would act at once
+            if arguments[0] not in {"--help", *(name for option in group.params for name in option.opts)}:
+                raise PageError(f"{where}: no such command or option {arguments[0]!r}")
+            return
         try:
-            if command is None:  # an option of the program, or a command that is not there
-                group.resolve_command(group.make_context("parityscope", list(arguments)), arguments)
-            else:
-                command.make_context(arguments[0], arguments[1:])
-        except typer.Exit:
+            command.make_context(arguments[0], arguments[1:])
+        except typer.Exit:  # --help
             pass
         except USAGE_ERROR as error:
             raise PageError(f"{where}: {error}") from None

@@ -44,13 +44,14 @@ OPTIONAL = {
     "tensorboard": {"store"},
     "transformers": {"language_models"},
     "gguf": {"language_models"},
-    "pyarrow": {"store", "language_models"},
+    "pyarrow": {"store", "language_models", "estimator"},
     "sklearn": {"estimator"},
     "scipy": {"estimator"},
     "pandas": {"estimator"},
     "skrebate": {"estimator"},
     "fastapi": {"explorer"},
     "uvicorn": {"explorer"},
+    "websockets": {"explorer"},
     "plotly": {"explorer"},
 }
 

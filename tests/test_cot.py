@@ -3,7 +3,6 @@ import math
 import pytest
 import torch
 
-from parityscope import attention_entropy
 from parityscope.cot import CotTraining, _Batches, train_on_sequences
 from parityscope.sequences import HeldOut
 from parityscope.training.checkpoint import checkpoints_in
@@ -43,8 +42,7 @@ def test_stopping_anywhere_and_going_on_equals_never_stopping(tmp_path, changes)
     same_run(straight, resumed)
 
 
-def test_the_checkpoint_folder_is_used(tmp_path, monkeypatch):
-    monkeypatch.setattr("parityscope.cot._CHECKPOINT_SECONDS", 0.0)
+def test_the_checkpoint_folder_is_used(tmp_path):
     config = CotTraining(**SMALL, steps=6)
     with checkpoints_in(tmp_path):
         first = train_on_sequences(config, checkpoint_seconds=0)
@@ -94,28 +92,6 @@ def test_the_rate_falls_linearly_to_zero():
     config = CotTraining(**{**SMALL, "learning_rate": 1.0}, steps=4)
     assert [config.rate_at(step) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
     assert config.model_copy(update={"decay": False}).rate_at(3) == 1.0
-
-
-def test_entropy_of_known_maps():
-    uniform = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
-    assert torch.allclose(attention_entropy(uniform), torch.ones(()))
-    one_hot = uniform.clone()
-    one_hot[3] = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0])
-    two = uniform.clone()
-    two[4] = torch.tensor([0.5, 0.5, 0.0, 0.0, 0.0])
-    expected = torch.tensor([0.0, math.log(2) / math.log(5)])
-    assert torch.allclose(attention_entropy(torch.stack((one_hot, two))), expected)
-
-
-def test_entropy_is_that_of_the_definition_position_by_position():
-    maps = torch.tril(torch.rand(3, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
-    maps = maps / maps.sum(-1, keepdim=True)
-    for a in range(3):
-        for b in range(2):
-            ratios = [
-                -sum(p * math.log(p) for p in maps[a, b, i].tolist() if p > 0) / math.log(i + 1) for i in range(1, 6)
-            ]
-            assert abs(attention_entropy(maps)[a, b].item() - min(ratios)) < 1e-12
 
 
 @pytest.mark.slow

@@ -1,8 +1,15 @@
 """Every code block of every page runs and prints what the page shows; and the runner would notice if it did not."""
 
-import pytest
+import re
+import runpy
+import tomllib
 
-from documentation import PAGES, PageError, blocks_of, check_command, matches, run_page
+import pytest
+import typer.main
+
+import parityscope
+from documentation import PAGES, ROOT, PageError, blocks_of, check_command, matches, run_page
+from parityscope.cli import app
 
 ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
 WITH_SLOW_BLOCKS = [name for name, text in ALL.items() if "<!-- slow: " in text]
@@ -18,6 +25,33 @@ def test_page(page, tmp_path):
 @pytest.mark.parametrize("page", WITH_SLOW_BLOCKS)
 def test_page_with_its_slow_blocks(page, tmp_path):
     run_page(ALL[page], tmp_path, slow=True)
+
+
+def test_the_command_line_page_has_every_command_with_an_example():
+    text = ALL["reference/command-line.md"]
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S))
+    assert set(sections) == set(typer.main.get_command(app).commands)
+    for command, section in sections.items():
+        assert any(f"parityscope {command} " in block.code + " " for block in blocks_of(section)), command
+
+
+def test_the_install_page_has_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = re.findall(r"^\| `(\w+)` \|", ALL["install.md"], flags=re.M)
+    assert set(listed) == set(project["optional-dependencies"])
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    listed = set(re.findall(r"`ps\.(\w+)`", ALL["reference/api/index.md"]))
+    assert listed == set(parityscope.__all__)
+
+
+def test_docstrings_become_markdown():
+    as_markdown = runpy.run_path(str(PAGES / "docstrings.py"))["as_markdown"]
+    plain = "Shape (*runs, n) of `a*b`.\n\n    c * d\n\n>>> 1 + 1\n2\n\nMore."
+    shown = "Shape (\\*runs, n) of `a*b`.\n\n    c * d\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+    assert as_markdown(plain) == shown
+    assert as_markdown(">>> 2\n2") == "```pycon\n>>> 2\n2\n```"
 
 
 def page(*blocks):
@@ -83,6 +117,12 @@ def test_blocks_that_need_data_say_so(tmp_path, monkeypatch):
     assert run_page("<!-- needs: data -->\n" + page(("bash", "false")), tmp_path) == ["line 2 needs PARITYSCOPE_DATA"]
 
 
+def test_a_copy_of_the_source_is_what_commands_then_use(tmp_path):
+    edit = "sed -i 's/^__version__ = .*/__version__ = \"9.9\"/' src/parityscope/__init__.py"
+    text = page(("bash", edit), ("bash", "parityscope --version"), ("text", "9.9"))
+    assert run_page("<!-- needs: source -->\n" + text, tmp_path) == []
+
+
 def test_indented_blocks_inside_lists_are_found():
     (block,) = blocks_of(
         "1. First:\n\n    ```python\n    if 1:\n        print(2)\n    ```\n\n    ```text\n    2\n    ```\n"
@@ -96,8 +136,18 @@ def test_dots_match_within_a_line_only():
     assert matches("a\n…\nd", "a\nb\nc\nd\n")
     assert matches("a\n…", "a\n")
     assert not matches("a", "a\nb")
+    assert not matches("a", " a")
+    assert matches("\n  a\nb\n", "   \n  a  \nb\n \n")
 
 
 def test_a_command_with_the_right_options_passes():
     check_command(["parityscope", "learn", "--n", "8", "--k", "2"], "here")
     check_command([".venv/bin/parityscope", "--version"], "here")
+
+
+def test_checking_a_command_runs_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    check_command(["parityscope", "--install-completion"], "here")
+    check_command(["parityscope", "explore"], "here")
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().out == ""

@@ -11,7 +11,7 @@ from parityscope.claims import check, named_claims
 from parityscope.cli import main
 from parityscope.entropy_study import PROBLEMS_ID, draw_study, run_study, study_json
 from parityscope.experiments import load_experiment
-from parityscope.experiments.entropy_studies import FIGURE_IDS, shown_studies
+from parityscope.experiments.measured_studies import FIGURE_IDS, shown_studies
 from parityscope.figures import themed
 from parityscope.language_models.loading import load_language_model
 from parityscope.language_models.measures import MATCHED, MEASURES, PAPER
@@ -146,6 +146,7 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
     assert all((tmp_path / "figures" / name).read_bytes() != content for name, content in before.items())
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     page = (tmp_path / "report.html").read_text()
+    assert page.count("parityscope entropy --model FOLDER_OR_NAME") >= len(FIGURE_IDS)
     assert "first (float32), 2 problems" in page
     assert "Not measured here" not in page
 

@@ -88,6 +88,28 @@ def test_attention_entropy_by_hand():
     assert stacked[4].tolist() == pytest.approx([1.5 / math.log2(3), 0])
 
 
+def test_entropy_of_known_maps():
+    uniform = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
+    assert torch.allclose(attention_entropy(uniform), torch.ones(()))
+    one_hot = uniform.clone()
+    one_hot[3] = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0])
+    two = uniform.clone()
+    two[4] = torch.tensor([0.5, 0.5, 0.0, 0.0, 0.0])
+    expected = torch.tensor([0.0, math.log(2) / math.log(5)])
+    assert torch.allclose(attention_entropy(torch.stack((one_hot, two))), expected)
+
+
+def test_entropy_is_that_of_the_definition_position_by_position():
+    maps = torch.tril(torch.rand(3, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    maps = maps / maps.sum(-1, keepdim=True)
+    for a in range(3):
+        for b in range(2):
+            ratios = [
+                -sum(p * math.log(p) for p in maps[a, b, i].tolist() if p > 0) / math.log(i + 1) for i in range(1, 6)
+            ]
+            assert abs(attention_entropy(maps)[a, b].item() - min(ratios)) < 1e-12
+
+
 def test_attention_entropy_needs_two_tokens():
     with pytest.raises(InvalidInput, match="at least 2 tokens, got 1"):
         attention_entropy(torch.ones(1, 1))

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -8,9 +9,10 @@ from parityscope import InvalidInput
 from parityscope.claims import named_claims
 from parityscope.experiments import EXPERIMENT_IDS, load_experiment
 from parityscope.experiments.contract import SCALES, Experiment
-from parityscope.experiments.entropy_studies import FIGURE_IDS
-from parityscope.reproduce import claims_context, reproduce, stored_rows
+from parityscope.experiments.measured_studies import FIGURE_IDS
+from parityscope.reproduce import CLAIMS_ID, claims_context, reproduce, stored_rows
 from parityscope.store import Store
+from parityscope.sweep import Processes
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,8 @@ def test_the_report_is_one_file_with_every_figure_and_no_outside_reference(smoke
     links = [a.get("href") or a.get("src") or a.get("srcset") or "" for _, a in tags.found]
     assert not any(re.match(r"(https?:)?//", link) for link in links)
     assert len(page) < 15e6
-    for name in EXPERIMENT_IDS:
-        assert f"parityscope reproduce {name} --scale smoke" in page
+    for name in EXPERIMENT_IDS:  # every section carries the command that makes its rows
+        assert (f"parityscope reproduce {name} --scale smoke" in page) == (name not in FIGURE_IDS)
 
 
 def test_figures_are_there_as_png_and_svg(smoke):
@@ -119,6 +121,33 @@ def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
 
     monkeypatch.setattr("parityscope.reproduce.check", never)
     assert reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims).read_text() == page
+
+
+def test_workers_serve_every_experiment_and_the_claims(tmp_path, monkeypatch):
+    started = []
+    start = Processes.start
+    monkeypatch.setattr(Processes, "start", lambda self: started.append(1) or start(self))
+    claims = named_claims(["H1-remark-12", "H1-lemma-19", "W-figure-7"])
+    experiments = ["H1-figure-1", "H1-input-laws"]
+    reproduce(experiments, "smoke", tmp_path / "there", claims=claims, launcher=Processes(2))
+    assert started == [1]
+    reproduce(experiments, "smoke", tmp_path / "here", claims=claims)
+    here, there = (
+        {(row.experiment, str(row.config)): row.numbers for row in Store(tmp_path / place / "store").rows()}
+        for place in ("here", "there")
+    )
+    assert here.keys() == there.keys()
+    for name in here:
+        if name[0] == CLAIMS_ID:
+            assert {**there[name], "seconds": 0} == {**here[name], "seconds": 0}
+
+
+def test_a_check_that_reads_rows_says_so(tmp_path):
+    (claim,) = named_claims(["W-figure-7"])
+    silent = replace(claim, reads_rows=False)
+    assert claim.reads_rows
+    with pytest.raises(InvalidInput, match="does not say reads_rows"):
+        reproduce([], "smoke", tmp_path, claims=[silent])
 
 
 def test_checks_see_the_stored_rows(tmp_path):

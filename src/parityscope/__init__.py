@@ -1,27 +1,30 @@
-"""parityscope: how does attention learn which few bits matter?"""
+"""parityscope: how does attention learn which few bits matter?
 
+A name is imported when it is first used: torch takes seconds to load, and help and completion need none of it.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from parityscope import theory
-from parityscope.errors import InvalidInput
-from parityscope.learning import Learned, learn
-from parityscope.measures import attention_entropy
-from parityscope.models import (
-    FFNN1,
-    GPT,
-    Cosine,
-    FrozenAttention,
-    ParityTransformer,
-    Triangle,
-    ZigZag,
-    parity_ffnn,
-)
-from parityscope.problems import Parity, draw_problems
-from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
-from parityscope.training.recipes import RECIPES, Recipe
-
 if TYPE_CHECKING:
+    from parityscope import theory
+    from parityscope.errors import InvalidInput
     from parityscope.estimator import SparseParityClassifier
+    from parityscope.learning import Learned, learn
+    from parityscope.measures import attention_entropy
+    from parityscope.models import (
+        FFNN1,
+        GPT,
+        Cosine,
+        FrozenAttention,
+        ParityTransformer,
+        Triangle,
+        ZigZag,
+        parity_ffnn,
+    )
+    from parityscope.problems import Parity, draw_problems
+    from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
+    from parityscope.training.recipes import RECIPES, Recipe
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,11 +52,27 @@ __all__ = [
     "theory",
 ]
 
+_HOMES = {
+    "errors": ("InvalidInput",),
+    "estimator": ("SparseParityClassifier",),
+    "learning": ("Learned", "learn"),
+    "measures": ("attention_entropy",),
+    "models": ("FFNN1", "GPT", "Cosine", "FrozenAttention", "ParityTransformer", "Triangle", "ZigZag", "parity_ffnn"),
+    "problems": ("Parity", "draw_problems"),
+    "risk": ("Risk", "estimated_risk", "population_accuracy", "population_risk"),
+    "theory": ("theory",),
+    "training.recipes": ("RECIPES", "Recipe"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import the estimator when it is asked for: scikit-learn is optional, and takes a second."""
-    if name == "SparseParityClassifier":
-        from parityscope.estimator import SparseParityClassifier
-
-        return SparseParityClassifier
+    for home, names in _HOMES.items():
+        if name in names:
+            module = import_module(f"parityscope.{home}")
+            globals()[name] = module if name == home else getattr(module, name)
+            return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

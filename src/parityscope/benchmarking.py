@@ -1,22 +1,30 @@
-"""How a ratio is measured, and where the benchmark files are found."""
+"""How a ratio is measured, where the benchmark files are found, and what is kept of a run of them."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 
 _FOLDERS = (Path(__file__).parents[2] / "benchmarks", Path(__file__).parent / "_benchmarks")
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Ours against another way, in seconds of wall time; `ratio` is None where there is nothing to compare with."""
+    """Ours against another way, in seconds of wall time; `ratio` is None where there is nothing to compare with.
+
+    >>> Measurement("n=20", 32.0, 0.0012, 0.0384, "torch enumeration", {}).to_json()["ratio"]
+    32.0
+    """
 
     name: str
     ratio: float | None
@@ -30,8 +38,33 @@ class Measurement:
         return asdict(self)
 
 
+def ratio_text(ratio: float) -> str:
+    """Return a ratio to two digits: more would not be the same tomorrow.
+
+    >>> [ratio_text(r) for r in (1.934, 31.5, 165.2, 1043.0)]
+    ['1.9×', '32×', '170×', '1,000×']
+    """
+    return f"{float(f'{ratio:.2g}'):,.{0 if ratio >= 9.95 else 1}f}×"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time to two digits in the unit that suits it.
+
+    >>> [duration_text(s) for s in (0.00123, 0.352, 12.3, 254.0)]
+    ['1.2 ms', '350 ms', '12 s', '250 s']
+    """
+    if seconds < 1e-3:
+        return f"{float(f'{1e6 * seconds:.2g}'):g} µs"
+    return f"{float(f'{1e3 * seconds:.2g}'):g} ms" if seconds < 1 else f"{float(f'{seconds:.2g}'):g} s"
+
+
 def measure(call: Callable[[], object], repeats: int = 5) -> tuple[float, float]:
-    """Return the best wall time and the best CPU time of several calls."""
+    """Return the best wall time and the best CPU time of several calls.
+
+    >>> wall, cpu = measure(lambda: time.sleep(0.01), repeats=2)
+    >>> wall >= 0.01 > cpu
+    True
+    """
     walls, cpus = [], []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -53,6 +86,11 @@ def compare(
     """Time two ways interleaved, best of several; `per` divides our time, for a batch of that many runs.
 
     Without `repeats` pairs are timed for about two seconds, at least five of them.
+
+    >>> naps = [lambda seconds=seconds: time.sleep(seconds) for seconds in (0.001, 0.05)]
+    >>> found = compare("naps", *naps, "longer naps", {"n": 2}, repeats=1)
+    >>> found.ratio > 1, sorted(found.setting)
+    (True, ['cpu_seconds', 'n', 'other_cpu_seconds'])
     """
     calls = (ours, other)
     first = [measure(call, 1)[0] for call in calls]
@@ -68,22 +106,74 @@ def compare(
     return Measurement(name, theirs / (mine / per), mine / per, theirs, other_name, {**setting, **cpu_times})
 
 
+def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, str, str, str, str]]:
+    """Return what a table shows of measurements: question, what, ratio, our time, and the other's with its name.
+
+    >>> table_rows([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {}))])
+    [('risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration')]
+    """
+    return [
+        (
+            question,
+            one.name,
+            "–" if one.ratio is None else ratio_text(one.ratio),
+            duration_text(one.ours_seconds),
+            "–" if one.other_seconds is None else f"{duration_text(one.other_seconds)}, {one.other}",
+        )
+        for question, one in results
+    ]
+
+
+def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:
+    """Return the text of a file of measurements, with the machine and the versions they belong to.
+
+    >>> list(json.loads(stored_text([])))
+    ['measured', 'cores', 'architecture', 'python', 'torch', 'parityscope', 'measurements']
+    """
+    machine = {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()}
+    measured = [{"question": question, **one.to_json()} for question, one in results]
+    when = time.strftime("%Y-%m-%d", time.gmtime())
+    about = {"measured": when, **machine, "torch": version("torch"), "parityscope": version("parityscope")}
+    return json.dumps({**about, "measurements": measured}, indent=1, ensure_ascii=False) + "\n"
+
+
+def stored_results(text: str) -> list[tuple[str, Measurement]]:
+    """Return the measurements of a stored file.
+
+    >>> one = Measurement("n=20", 2.0, 0.5, 1.0, "enumeration", {"n": 20})
+    >>> stored_results(stored_text([("risk", one)])) == [("risk", one)]
+    True
+    """
+    return [(one.pop("question"), Measurement(**one)) for one in json.loads(text)["measurements"]]
+
+
 def benchmark_names() -> list[str]:
-    """Return the questions that have a benchmark file with a `run`."""
+    """Return the questions that have a benchmark file with a `run`.
+
+    >>> "risk" in benchmark_names()
+    True
+    """
     folder = _folder()
     return sorted(path.stem for path in folder.glob("*.py") if "def run()" in path.read_text())
 
 
 def run_benchmark(name: str) -> Iterator[Measurement]:
-    """Yield the measurements of one question."""
+    """Yield the measurements of one question.
+
+    >>> next(run_benchmark("speed"))
+    Traceback (most recent call last):
+    ...
+    parityscope.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, estimator, risk, sweep
+    """
     if name not in benchmark_names():
         raise InvalidInput(f"unknown benchmark {name!r}: choose one of {', '.join(benchmark_names())}")
     spec = importlib.util.spec_from_file_location(f"parityscope_benchmark_{name}", _folder() / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield from module.run()
+    with naming_the_extra():
+        spec.loader.exec_module(module)
+        yield from module.run()
 
 
 def _folder() -> Path:

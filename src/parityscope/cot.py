@@ -29,7 +29,12 @@ _EVALUATION_ROWS = 1024
 
 
 class CotTraining(BaseModel):
-    """Everything that decides a training of a decoder on parity sequences."""
+    """Everything that decides a training of a decoder on parity sequences.
+
+    >>> config = CotTraining(n=20, k=6, steps=100)
+    >>> config.task().length, config.rate_at(0), config.rate_at(50)  # n + 1 + k tokens; the rate falls to 0
+    (27, 0.0003, 0.00015)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +73,12 @@ class CotTraining(BaseModel):
 
 @dataclass
 class CotHistory:
-    """What was measured during training, one entry per evaluation."""
+    """What was measured during training, one entry per evaluation.
+
+    >>> history = CotHistory(step=[0, 10, 20], accuracy=[0.5, 0.995, 1.0])
+    >>> [history.crossing(accuracy) for accuracy in (0.99, 1.0)]
+    [10, 20]
+    """
 
     step: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
@@ -104,7 +114,12 @@ class CotHistory:
 
 @dataclass(frozen=True)
 class CotRun:
-    """A finished training."""
+    """A finished training.
+
+    >>> run = train_on_sequences(CotTraining(n=4, k=1, width=16, batch=32, held_out=4, steps=3, evaluate_every=3))
+    >>> tuple(run.attention.shape), run.history.step  # 5 tokens are read, the sixth is the answer
+    ((1, 1, 5, 5), [0, 3])
+    """
 
     config: CotTraining
     task: ParitySequences
@@ -133,7 +148,6 @@ def train_on_sequences(
     *,
     checkpoint: Path | None = None,
     checkpoint_seconds: float = _CHECKPOINT_SECONDS,
-    threads: int = 1,
     on_evaluation: Callable[[int, float], None] | None = None,
 ) -> CotRun:
     """Train and measure one decoder.
@@ -147,7 +161,7 @@ def train_on_sequences(
     """
     started, cpu_started = time.perf_counter(), time.process_time()
     place = checkpoint or _default_checkpoint(config)
-    with single_threaded(threads == 1):
+    with single_threaded():
         training = _Training(config, place, checkpoint_seconds)
         training.evaluate_now_and_then(on_evaluation)
         while not training.finished():

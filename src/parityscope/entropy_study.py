@@ -16,8 +16,7 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
 from parityscope.experiments.contract import Config, Row
-from parityscope.experiments.entropy_studies import FIGURE_IDS, MeasuredStudy, Progress, Study
-from parityscope.figures import themed, write_figure
+from parityscope.experiments.measured_studies import FIGURE_IDS, MeasuredStudy, Progress, Study
 from parityscope.language_models.measures import COMPARISONS, COT, MEASURES
 from parityscope.language_models.measuring import fits, measure_problems
 from parityscope.language_models.summary import compare, summarise
@@ -64,7 +63,12 @@ def run_study(
     """Measure the models one after the other and return the study.
 
     With a store, problems that are already there are not read again. A problem that is too
-    long for one of the models is left out for all of them, and counted.
+    long for one of the models is left out for all of them, and counted; one that stands twice counts once.
+
+    >>> problem = WordProblem("What is 1 + 1?", "One and one are two.", "2")
+    >>> def nothing_to_load(name): ...
+    >>> run_study([], [problem, problem], nothing_to_load, data="own").numbers["problems"]
+    1
     """
     if batch < 1:
         raise InvalidInput(f"batch must be 1 or more, got {batch}")
@@ -151,7 +155,13 @@ def _summary(reads: Sequence[_Read], common: Sequence[str]) -> tuple[dict[str, A
 
 
 def study_json(row: Row) -> dict[str, Any]:
-    """Return the object that `entropy --json` prints."""
+    """Return the object that `entropy --json` prints.
+
+    >>> numbers = {"data": "own.jsonl", "problems": 8, "too_long": 1, "models": [], "second_against_first": None}
+    >>> study = study_json(Row("W-figure-6", {}, numbers, seconds=2.5))
+    >>> study["problems"], study["too_long"], study["seconds"]
+    (8, 1, 2.5)
+    """
     study = MeasuredStudy.from_row(row)
     return {
         "data": study.data,
@@ -192,7 +202,15 @@ def _finite(half: Float[Tensor, "layers heads"]) -> list[list[float]] | None:
 
 
 def draw_study(out: Path) -> list[Path]:
-    """Draw W's Figures 6 and 7 from all studies stored in a folder; return the paths of the PNG files."""
+    """Draw W's Figures 6 and 7 from all studies stored in a folder; return the paths of the PNG files.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in draw_study(Path(folder)) if path.exists()]
+    ['W-figure-6.png', 'W-figure-7.png']
+    """
+    from parityscope.figures import themed, write_figure
+
     store = Store(out / "store")
     for name in FIGURE_IDS:
         write_figure(themed(load_experiment(name).plot, store.rows(name)), out / "figures", name)

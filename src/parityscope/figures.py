@@ -7,20 +7,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import naming_the_extra
 from parityscope.learning import Learned
 from parityscope.measures import Share
 from parityscope.training.checkpoint import write_atomically
 
-try:
+with naming_the_extra():
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.colors import to_hex
     from matplotlib.figure import Figure
     from matplotlib.rcsetup import cycler
     from matplotlib.ticker import MaxNLocator
-except ImportError:
-    raise InvalidInput("figures need matplotlib: pip install 'parityscope[plots]'") from None
 
 Theme = Literal["light", "dark"]
 # Okabe and Ito's palette, distinguishable with every common form of colour blindness; lightened for dark pages.
@@ -74,26 +72,42 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **g
     """Return a figure with a grid of axes and a layout that fits its labels.
 
     >>> figure, axes = new_figure(4, 3)
-    >>> type(axes).__name__
-    'Axes'
+    >>> figure.get_size_inches().tolist(), axes.get_subplotspec().get_gridspec().get_geometry()
+    ([4.0, 3.0], (1, 1))
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **grid)
 
 
 def png(figure: Figure, dpi: int = 160) -> bytes:
-    """Return the figure as PNG bytes."""
+    """Return the figure as PNG bytes.
+
+    >>> picture = png(new_figure(2, 1)[0], dpi=50)
+    >>> [int.from_bytes(picture[start : start + 4], "big") for start in (16, 20)]  # width and height in pixels
+    [100, 50]
+    """
     return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
 
 
 def svg(figure: Figure) -> bytes:
-    """Return the figure as SVG bytes, the same bytes for the same figure."""
+    """Return the figure as SVG bytes, the same bytes for the same figure.
+
+    >>> svg(new_figure(2, 1)[0]) == svg(new_figure(2, 1)[0])
+    True
+    """
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "parityscope"}):
         return _saved(figure, format="svg", metadata={"Date": None})
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and as SVG."""
+    """Write a figure as PNG and as SVG.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_figure(new_figure(2, 1)[0], folder, "empty")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['empty.png', 'empty.svg']
+    """
     write_atomically(folder / f"{name}.png", png(figure))
     write_atomically(folder / f"{name}.svg", svg(figure))
 
@@ -104,7 +118,7 @@ def _saved(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def draw_attention(axes: Axes, attention: Any, support: tuple[int, ...], *, colour_bar: bool = True) -> None:
+def _draw_attention(axes: Axes, attention: Any, support: tuple[int, ...]) -> None:
     """Draw heads × positions as a heat map and mark the hidden bits above it."""
     heads, n = attention.shape
     image = axes.imshow(attention, aspect="auto", cmap=HEAT, vmin=0, vmax=1, interpolation="nearest")
@@ -112,12 +126,18 @@ def draw_attention(axes: Axes, attention: Any, support: tuple[int, ...], *, colo
     axes.set(xlabel="position", ylabel="head", yticks=range(heads), xlim=(-0.5, n - 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["left", "bottom"]].set_visible(False)
-    if colour_bar:
-        axes.figure.colorbar(image, ax=axes, label="attention", shrink=0.9, pad=0.02)
+    axes.figure.colorbar(image, ax=axes, label="attention", shrink=0.9, pad=0.02)
 
 
 def draw_shares(axes: Axes, places: Sequence[float], shares: Sequence[Share], **style: Any) -> None:
-    """Draw shares of successes as points on a line, each with its confidence interval."""
+    """Draw shares of successes as points on a line, each with its confidence interval.
+
+    >>> from parityscope.measures import wilson_share
+    >>> _, axes = new_figure(4, 3)
+    >>> draw_shares(axes, [8, 16], [wilson_share(9, 10), wilson_share(3, 10)])
+    >>> axes.lines[0].get_ydata().tolist()
+    [0.9, 0.3]
+    """
     values = [share.value for share in shares]
     below = [max(0.0, share.value - share.low) for share in shares]
     above = [max(0.0, share.high - share.value) for share in shares]
@@ -127,32 +147,34 @@ def draw_shares(axes: Axes, places: Sequence[float], shares: Sequence[Share], **
 
 
 def attention_figure(run: Learned, row: int = 0) -> Figure:
-    """Return the heat map of one run's attention, hidden bits marked."""
+    """Return the heat map of one run's attention, hidden bits marked.
+
+    >>> from parityscope import Parity, learn
+    >>> drawn = attention_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=[3], steps=2))
+    >>> drawn.axes[0].get_title(), drawn.axes[0].lines[0].get_xdata().tolist()
+    ('as-coded, seed 3: ▼ hidden bits', [1, 4])
+    """
     heads, n = run.attention[row].shape
     figure, axes = new_figure(min(14.0, max(6.0, 0.25 * n + 2)), 1.6 + 0.45 * heads)
-    draw_attention(axes, run.attention[row].numpy(), run.problems[row].support)
+    _draw_attention(axes, run.attention[row].numpy(), run.problems[row].support)
     axes.set_title(f"{run.recipe.name}, seed {run.seeds[row]}: ▼ hidden bits", pad=12)
     return figure
 
 
 def risk_figure(run: Learned) -> Figure:
-    """Return the risk of every run during training."""
+    """Return the risk of every run during training.
+
+    >>> from parityscope import Parity, learn
+    >>> drawn = risk_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=range(4), steps=2))
+    >>> len(drawn.axes[0].lines), drawn.axes[0].get_ylabel()
+    (4, 'population risk')
+    """
     figure, axes = new_figure(7, 4)
     learned = run.learned
     for row in range(len(run.seeds)):
         line = colour(2) if learned[row] else colour(1)
         risk = run.history_risk[:, row].clamp(min=1e-6).numpy()
-        axes.plot(
-            run.history_steps.numpy(),
-            risk,
-            color=line,
-            alpha=0.5,
-            linewidth=1.2,
-        )
-    axes.set(
-        xlabel="step",
-        ylabel="population risk" if run.samples is None else "risk on the examples",
-        yscale="log",
-    )
+        axes.plot(run.history_steps.numpy(), risk, color=line, alpha=0.5, linewidth=1.2)
+    axes.set(xlabel="step", ylabel="population risk" if run.samples is None else "risk on the examples", yscale="log")
     axes.set_title(f"{run.recipe.name}: {run.success} learned (green), the rest orange")
     return figure

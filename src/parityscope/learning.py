@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,32 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.measures import AccuracyKind, Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
-from parityscope.problems import Parity, seeded_generator
+from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
 from parityscope.risk.worst_case import worst_loss
 from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
-from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
+from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
 from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, check_trainable_together, named_recipe
 
 LEARNED_ACCURACY = 0.99
-_CHECKPOINT_SECONDS = 2.0
 _EXAMPLE_BYTES = 4e9
 _WORTH_A_THREAD = 2**24  # numbers in the position code; below, every operation is too short to be shared
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress bar needs to know while a training runs."""
+    """What a progress bar needs to know while a training runs.
+
+    >>> seen: list[Progress] = []
+    >>> run = learn(Parity(100, (1, 5)), seeds=range(3), on_progress=seen.append)
+    >>> seen[0].finished, seen[-1].finished, bool((seen[-1].accuracy_bound > 0.99).all())
+    (0, 3, True)
+    """
 
     step: int
     steps: int
@@ -46,7 +51,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Learned:
-    """The outcome of a training, one row per seed."""
+    """The outcome of a training, one row per seed.
+
+    >>> run = learn(Parity(1000, (1, 5)), "one-step", seeds=range(3))
+    >>> str(run.success), run.accuracy.tolist(), run.accuracy_kind, run.steps.tolist()
+    ('3/3 (44%–100%)', [1.0, 1.0, 1.0], 'exact', [1, 1, 1])
+    """
 
     problems: tuple[Parity, ...]
     recipe: Recipe
@@ -153,7 +163,7 @@ def learn(
     model = build_model(recipes, n, k, seeds)
     objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
     optimiser = _optimiser(model, problems, recipes, from_examples=bool(samples or batch))
-    keeper = _Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
+    keeper = Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -198,32 +208,6 @@ def _patience_below(samples: int | None, batch: int | None) -> float:
         return -torch.inf  # fresh examples are never used up, and a noisy risk is no reason to stop
     # From examples: six standard deviations of a correlation that is pure chance.
     return torch.inf if samples is None else 1 - 6 / samples**0.5
-
-
-@dataclass
-class _Keeper:
-    """Keeps a training on disk, if it has a place there."""
-
-    path: Path | None
-    config: dict[str, Any]
-    model: ParityTransformer
-    optimiser: torch.optim.Optimizer
-    saved: float = field(default_factory=time.monotonic)
-
-    def resumed(self) -> TrainingState:
-        """Return the state on disk, model and optimiser restored; a fresh one when nothing is there yet."""
-        if self.path is not None and self.path.exists():
-            return load_checkpoint(self.path, self.config, self.model, self.optimiser)
-        return TrainingState.fresh(len(self.config["seeds"]))
-
-    def save(self, state: TrainingState) -> None:
-        if self.path is not None:
-            save_checkpoint(self.path, self.config, self.model, self.optimiser, state)
-            self.saved = time.monotonic()
-
-    def save_now_and_then(self, state: TrainingState) -> None:
-        if time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
-            self.save(state)
 
 
 def _objective(
@@ -294,8 +278,7 @@ def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: in
             f"{len(seeds)} runs × {samples} examples × {problems[0].n} bits need {size / 1e9:.1f} GB of memory, and "
             f"at most {_EXAMPLE_BYTES / 1e9:.0f} GB are used: take fewer runs at a time"
         )
-    drawn = [p.sample(samples, seeded_generator(seed, "data")) for p, seed in zip(problems, seeds, strict=True)]
-    return torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+    return draw_examples(problems, samples, [seeded_generator(seed, "data") for seed in seeds])
 
 
 def _watched_loss(recipe: Recipe) -> str:

@@ -26,7 +26,12 @@ _ESTIMATE_SAMPLES = 2**16
 
 
 class Accuracy(NamedTuple):
-    """The share of inputs classified right, one per run, and what kind of number it is."""
+    """The share of inputs classified right, one per run, and what kind of number it is.
+
+    >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 1, 2, dtype=torch.float64))
+    >>> measured_accuracy(model, [Parity(2, (0,))])  # uniform attention misreads (1, 0) only
+    Accuracy(value=tensor([0.7500], dtype=torch.float64), kind='exact')
+    """
 
     value: Float[Tensor, " runs"]
     kind: AccuracyKind
@@ -38,6 +43,13 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
     A certificate (a worst loss below 1) proves that every single input is classified right. Otherwise an exact engine
     counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
     bound C = E[yŷ], any other a sampled estimate.
+
+    >>> from parityscope.models.positions import orthogonal
+    >>> sharp = 20 * orthogonal(1000)[[3, 500]].unsqueeze(0)  # heads on bits 3 and 500 of a thousand
+    >>> model = ParityTransformer(1000, 2, 2, 1.0, positions=orthogonal(1000), directions=sharp, readout=Cosine())
+    >>> accuracy = measured_accuracy(model, [Parity(1000, (3, 500))])
+    >>> accuracy.value.tolist(), accuracy.kind
+    ([1.0], 'exact')
     """
     score, law = model.additive_score(), law_of(problems)
     with torch.no_grad():
@@ -108,7 +120,12 @@ def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*ma
 
 
 class Share(NamedTuple):
-    """A share of successes with its confidence interval."""
+    """A share of successes with its confidence interval.
+
+    >>> share = wilson_share(8, 16)
+    >>> share.value, round(share.low + share.high, 9)  # symmetric about one half
+    (0.5, 1.0)
+    """
 
     successes: int
     trials: int

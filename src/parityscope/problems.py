@@ -138,6 +138,20 @@ def draw_problems(n: int, k: int, seeds: Sequence[int], *, bias: float = 0.5, no
     return [Parity.random(n, k, seeded_generator(seed, "support"), bias=bias, noise=noise) for seed in seeds]
 
 
+def draw_examples(
+    problems: Sequence[Parity], count: int, generators: Sequence[torch.Generator]
+) -> tuple[Int8[Tensor, "runs count n"], Int8[Tensor, "runs count"]]:
+    """Draw every problem's own examples, each from its own generator.
+
+    >>> problems, seeds = draw_problems(20, 3, range(2)), range(2)
+    >>> x, y = draw_examples(problems, 5, [seeded_generator(seed, "data") for seed in seeds])
+    >>> tuple(x.shape), bool((problems[1].label(x[1]) == y[1]).all())
+    ((2, 5, 20), True)
+    """
+    drawn = [problem.sample(count, generator) for problem, generator in zip(problems, generators, strict=True)]
+    return torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+
+
 def _check_k(n: int, k: int) -> None:
     if not 1 <= k <= n:
         raise InvalidInput(f"k must lie between 1 and n = {n}, got {k}")

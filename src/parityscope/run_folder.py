@@ -13,7 +13,13 @@ from parityscope.training.checkpoint import write_atomically
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One training on disk."""
+    """One training on disk.
+
+    >>> import tempfile
+    >>> folder = RunFolder.prepare(Path(tempfile.mkdtemp()) / "run", resume=False)
+    >>> folder.checkpoint.name, folder.summary.name, folder.contents()
+    ('weights.safetensors', 'run.json', [])
+    """
 
     path: Path
 

@@ -1,4 +1,4 @@
-"""Parity as token sequences, with and without a chain of thought: formats, label masks, streams, a held-out set."""
+"""Parity as token sequences, with and without a chain of thought: formats, labels, a held-out set."""
 
 from __future__ import annotations
 
@@ -83,12 +83,6 @@ class ParitySequences:
         code_chain = self.chain_of_thought and self.format == "code"
         first = self.n - 1 if code_chain else self.prompt_length - 1
         return torch.arange(first, self.length - 1)
-
-    def label_mask(self) -> Bool[Tensor, " length"]:
-        """Return which positions' next tokens count in the loss."""
-        mask = torch.zeros(self.length, dtype=torch.bool)
-        mask[self.label_positions] = True
-        return mask
 
     def tokens(self, bits: Tensor) -> Int64[Tensor, "batch length"]:
         """Return the sequences of bits of shape (batch, n)."""

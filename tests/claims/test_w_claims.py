@@ -2,32 +2,36 @@ import pytest
 
 from parityscope.claims import check, named_claims
 from parityscope.claims.contract import Context
-from parityscope.claims.w_training import _small_beats_large
+from parityscope.claims.w_figures import _small_beats_large
 from parityscope.experiments.contract import Row
 
-# What was computed when this was written; a change means that the code or the mathematics changed.
+# What was computed when this was written, where a lemma does not simply hold; a change means that the code or the
+# mathematics changed.
 EXPECTED = {
-    "W-theorem-1": "holds",
     "W-theorem-2": "not testable here",
     "W-theorem-3": "holds in part",
     "W-lemma-4": "holds in part",
-    "W-lemma-5": "holds",
     "W-lemma-7": "fails",
-    "W-lemma-12": "holds",
+    "W-lemma-10": "holds in part",
+    "W-lemma-11": "holds in part",
     "W-lemma-14": "holds in part",
+    "W-lemma-17": "not testable here",
     "W-lemma-18": "fails",
-    "W-lemma-20": "holds",
+    "W-lemma-19": "holds in part",
+    "W-lemma-21": "holds in part",
+    "W-lemma-22": "holds in part",
     "W-lemma-23": "fails",
+    "W-lemma-24": "holds in part",
     "W-lemma-25": "fails",
-    "W-lemma-32": "holds",
+    "W-lemma-26": "holds in part",
 }
+PROVED = [claim for claim in named_claims(["W"]) if claim.id.startswith(("W-theorem", "W-lemma"))]
 
 
-@pytest.mark.parametrize("name", EXPECTED)
-def test_verdicts_are_computed(name):
-    (claim,) = named_claims([name])
+@pytest.mark.parametrize("claim", PROVED, ids=lambda claim: claim.id)
+def test_verdicts_are_computed(claim):
     outcome = check(claim, Context("smoke")).outcome
-    assert outcome.verdict == EXPECTED[name], outcome.number
+    assert outcome.verdict == EXPECTED.get(claim.id, "holds"), outcome.number
 
 
 def test_figures_without_rows_say_how_to_get_them():

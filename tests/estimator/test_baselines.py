@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parityscope.estimator.baselines import METHODS, TooLarge, lasso_on_products
+from parityscope.estimator.baselines import METHODS, TooLarge
 from parityscope.problems import Parity, seeded_generator
 
 
@@ -29,4 +29,4 @@ def test_a_filter_sees_nothing_in_a_pair():
 
 def test_too_many_products_are_refused():
     with pytest.raises(TooLarge, match="more than 25000"):
-        lasso_on_products(np.zeros((4, 300)), np.array([0, 1, 0, 1]), 3, 0)
+        METHODS["L1 on products"](np.zeros((4, 300)), np.array([0, 1, 0, 1]), 3, 0)

@@ -109,4 +109,10 @@ def test_every_outcome_can_be_drawn(table, tmp_path, support):
     table.to_csv(tmp_path / "faults.csv", index=False)
     fitted = fit_file(tmp_path / "faults.csv", "fault")
     assert fitted.columns == list(support)
-    assert themed(interaction_figure, fitted, theme="dark").axes
+    axes = themed(interaction_figure, fitted, theme="dark").axes[0]
+    if support:
+        assert axes.get_title().startswith(" × ".join(support))
+        drawn = len(axes.patches) or len(axes.texts)  # bars, or the fields of a map
+        assert drawn == 2 ** len(support)
+    else:
+        assert [text.get_text() for text in axes.texts] == ["nothing found"]

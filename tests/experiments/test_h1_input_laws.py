@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from parityscope import Parity, population_risk
-from parityscope.experiments.h1_input_laws import transformer_for
-from parityscope.models import parity_ffnn
+from parityscope.models import parity_ffnn, parity_transformer
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
@@ -21,6 +20,6 @@ def test_the_parity_has_risk_four_times_the_noise_and_the_best_predictor_less(bi
 def test_the_transformer_is_exact_in_the_limit_of_a_small_temperature():
     problem = Parity(10, (2, 3, 7), bias=0.3)
     with torch.no_grad():
-        models = [transformer_for(10, problem.support, temperature) for temperature in (0.1, 0.03, 0.003)]
+        models = [parity_transformer(10, problem.support, temperature) for temperature in (0.1, 0.03, 0.003)]
         risks = [float(population_risk(model, problem).value) for model in models]
     assert risks[0] > risks[1] > risks[2] == pytest.approx(0, abs=1e-9)

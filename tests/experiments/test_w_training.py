@@ -3,7 +3,7 @@ import math
 import torch
 
 from parityscope.experiments.contract import Row
-from parityscope.experiments.w_training import _trained, best_by, fell_before_jump, growth, smoke
+from parityscope.experiments.w_training import best_by, fell_before_jump, growth, run, smoke
 
 
 def row(k, samples, rate=1e-4, **arrays):
@@ -31,5 +31,5 @@ def test_falls_and_jumps_are_located():
 
 
 def test_figures_that_share_a_training_share_its_result():
-    assert _trained(smoke()) is _trained(smoke())
-    assert _trained(smoke()) is not _trained(smoke(k=1))
+    assert run(smoke("one")) is run(smoke("another"))
+    assert run(smoke("one")) is not run(smoke("one", k=1))

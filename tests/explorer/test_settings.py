@@ -31,7 +31,7 @@ from parityscope.explorer.settings import LiveSettings, read_request
     ],
 )
 def test_bad_values_are_one_sentence(settings, sentence):
-    with pytest.raises(InvalidInput, match=None) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_request(LiveSettings, settings).resolved()
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)

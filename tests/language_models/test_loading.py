@@ -1,3 +1,5 @@
+"""Models from folders, what is no model, and what is written comes back as it was."""
+
 import pytest
 import torch
 
@@ -16,6 +18,17 @@ def test_a_folder_is_loaded_with_open_attention(tmp_path):
     assert fingerprint(model.network) == fingerprint(tiny_network("qwen2"))
     ids = torch.tensor([model.encode("some text")])
     assert read_attention(model.network, ids, torch.ones_like(ids, dtype=torch.bool)).kept.shape == (1, 3, 4, 9)
+
+
+def test_a_saved_model_comes_back_and_says_how_it_was_packed(tmp_path):
+    first = load_language_model(str(save_tiny(tmp_path / "tiny", "llama")))
+    first.network.config.parityscope_weights = "4-bit GGUF (Q4_1)"
+    first.save(tmp_path / "copy")
+    again = load_language_model(str(tmp_path / "copy"))
+    assert again.weights == "4-bit GGUF (Q4_1), unpacked to float32"
+    assert again.encode("2 + 3") == first.encode("2 + 3")
+    before, after = first.network.state_dict(), again.network.state_dict()
+    assert all(torch.equal(values, after[name]) for name, values in before.items())
 
 
 def test_a_fingerprint_tells_models_apart():

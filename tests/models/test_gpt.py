@@ -73,7 +73,7 @@ def test_the_savings_are_within_rounding_in_single_precision():
 
 @pytest.mark.parametrize(("layers", "heads"), SHAPES)
 def test_hugging_face_computes_the_same_logits(layers, heads):
-    transformers = pytest.importorskip("transformers", reason="needs the benchmark extra: pip install transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra lm: pip install parityscope[lm]")
     task, model, tokens = example(layers, heads)
     config = transformers.GPT2Config(
         vocab_size=2,
@@ -110,7 +110,7 @@ def test_attention_maps_are_distributions_over_the_past():
 
 
 def test_attention_maps_are_those_the_fast_path_uses():
-    """Replacing the values by a constant makes the output independent of attention; a one-hot map picks one value."""
+    """The logits written out by hand from the reported map are those of the fast path."""
     task, model, tokens = example(1, 1)
     block = model.h[0]
     attention = model.attention(tokens)[:, 0, 0]

@@ -14,15 +14,6 @@ def test_lemma_7_combines_lemmas_14_to_16():
     assert theory.theorem_5_learning_rate(k, tau, b) == pytest.approx(1 / max(2 * l1 * l1, 2 * (l2 + B)))
 
 
-def test_theorem_11_is_empty_below_n_32_at_three_heads():
-    assert theory.fixed_attention_bound(30, 3, 0.0, 0.0) == 0.0
-    assert theory.fixed_attention_bound(62, 3, 0.0, 0.0) > 0.0
-
-
-def test_theorem_11_says_nothing_once_the_norms_are_large():
-    assert theory.fixed_attention_bound(1000, 3, 100.0, 100.0) == 0.0
-
-
 def test_constants_refuse_a_relu_head():
     with pytest.raises(InvalidInput, match="b > 0"):
         theory.smoothness_of_prediction(3, 0.1, 0.0)

@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from parityscope import InvalidInput, Parity, ParityTransformer, ZigZag, draw_problems, population_risk
 from parityscope.models import AdditiveScore, Cosine
-from parityscope.problems import seeded_generator
+from parityscope.problems import draw_examples, seeded_generator
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
@@ -32,8 +32,7 @@ def test_inside_the_domain_it_is_the_logarithm_of_the_correlation(n, seed):
     problem, c = inside_the_domain(n, 1 + seed % n, torch.Generator().manual_seed(seed))
     c = c * problem.k / c.sum()  # attention weights add up to k; the closed form then has no phase factor
     law = law_of(problem)
-    if not (c < 1 + problem.mask().double()).all():
-        return
+    assume(bool((c < 1 + problem.mask().double()).all()))
     C = exact_correlation(AdditiveScore(c, torch.zeros(()), Cosine()), law)
     assert log_correlation(c, law).item() == pytest.approx(math.log(C.item()), rel=1e-9, abs=1e-12)
 
@@ -94,8 +93,7 @@ def test_widening_the_phase_keeps_the_product_formula(n, seed):
 def test_the_sample_objective_is_plain_autograd_on_the_examples(readout, loss):
     generator = torch.Generator().manual_seed(0)
     problems = draw_problems(9, 3, range(4), noise=0.2)
-    drawn = [problem.sample(9000, generator) for problem in problems]  # more than one chunk
-    x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+    x, y = draw_examples(problems, 9000, [generator] * 4)  # more than one chunk
     directions = torch.randn(4, 3, 2, dtype=torch.float64, generator=generator)
     model = ParityTransformer(9, 3, temperature=0.5, readout=readout, directions=directions)
     ours = sample_objective(model, x, y, loss, wide_phase=False)().objective
@@ -131,8 +129,7 @@ def test_the_online_objective_is_the_sample_objective_on_the_data_stream():
     generators = [seeded_generator(seed, "data") for seed in seeds]
     watched = 1.0
     for _ in range(3):
-        drawn = [problem.sample(50, g) for problem, g in zip(problems, generators, strict=True)]
-        x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+        x, y = draw_examples(problems, 50, generators)
         expected = sample_objective(model, x, y, "hinge", wide_phase=False)().objective
         evaluation = objective()
         assert torch.allclose(evaluation.objective, expected, rtol=1e-12)

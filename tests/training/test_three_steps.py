@@ -23,7 +23,7 @@ def test_the_first_step_leaves_attention_alone():
 
 def test_the_gradient_is_that_of_the_mean_loss_over_the_whole_batch():
     task = ParitySequences(8, (1, 5))
-    bits = HeldOut(8, 16, 0).draw(3000, torch.Generator().manual_seed(0))
+    bits = HeldOut(8, 16, 0).draw(9000, torch.Generator().manual_seed(0))  # more than two chunks
     block = CotBlock.at_start(8, 2, 32, 4, 0.5, torch.Generator().manual_seed(1))
     hinge_gradient(block, task, bits)
     chunked = block.W.grad.clone()

@@ -11,7 +11,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Attack:
-    """The largest value found, where, and how many evaluations it took."""
+    """The largest value found, where, and how many evaluations it took.
+
+    >>> Attack(0.5, torch.zeros(2), index=3, random=100, optimised=60).evaluations()
+    {'random_evaluations': 100, 'optimised_evaluations': 60}
+    """
 
     value: float
     point: Tensor

@@ -13,10 +13,21 @@ from torch.func import functional_call, grad, jacrev, vmap
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, bits_of
 
+SMOOTHING = 0.01  # the b of most checks: the text leaves it open, the recipe has this
+SEED = 0
+
 
 @dataclass(frozen=True)
 class Circle:
-    """n bits, k heads on the circle, temperature τ, smoothing b. Heads are (…, k, 2), inputs (…, n)."""
+    """n bits, k heads on the circle, temperature τ, smoothing b. Heads are (…, k, 2), inputs (…, n).
+
+    At A = 0 attention is uniform and S is k/n times the number of ones: two of four at k = 2 give S = 1 and ŷ = −1.
+
+    >>> circle = Circle(4, 2, 1.0, 0.0)
+    >>> heads, x = torch.zeros(2, 2, dtype=torch.float64), torch.tensor([1.0, 0, 1, 0], dtype=torch.float64)
+    >>> circle.attention(heads)[0].tolist(), circle.prediction(heads, x).item()
+    ([0.25, 0.25, 0.25, 0.25], -1.0)
+    """
 
     n: int
     k: int
@@ -29,6 +40,10 @@ class Circle:
         still = torch.zeros(self.k, 2, dtype=torch.float64)
         model = ParityTransformer(self.n, self.k, temperature=self.tau, smoothing=self.b, directions=still)
         object.__setattr__(self, "model", model.requires_grad_(False))
+
+    def setting(self, support: tuple[int, ...]) -> dict[str, Any]:
+        """Return what a counterexample needs to be replayed, its heads and inputs aside."""
+        return {"n": self.n, "k": self.k, "support": list(support), "tau": self.tau, "b": self.b}
 
     def prediction(self, heads: Tensor, x: Tensor) -> Tensor:
         """Return ŷ of one input."""
@@ -72,32 +87,63 @@ class Circle:
         return torch.softmax(heads @ self.model.positions.T / self.tau, dim=-1)
 
 
-def unit_heads(count: int, k: int, generator: torch.Generator, *, radius: float = 1.0) -> Tensor:
-    """Return H1's starts: directions uniform on the circle, (count, k, 2)."""
+def unit_heads(count: int, k: int, generator: torch.Generator) -> Tensor:
+    """Return H1's starts: directions uniform on the circle, (count, k, 2).
+
+    >>> heads = unit_heads(5, 2, torch.Generator().manual_seed(0))
+    >>> torch.allclose(heads.norm(dim=-1), torch.ones(5, 2, dtype=torch.float64))
+    True
+    """
     angle = 2 * torch.pi * torch.rand(count, k, generator=generator, dtype=torch.float64)
-    return radius * torch.stack([angle.cos(), angle.sin()], dim=-1)
+    return torch.stack([angle.cos(), angle.sin()], dim=-1)
 
 
-def gradient_by_differences(function: Callable[..., Tensor], heads: Tensor, *arguments: Any) -> Tensor:
-    """Return the gradient of `function(heads, …)` by central differences: the second route to an autograd number."""
-    step = 1e-5
+def gradient_by_differences(
+    function: Callable[..., Tensor], heads: Tensor, *arguments: Any, step: float = 1e-5
+) -> Tensor:
+    """Return the derivatives of `function(heads, …)` by central differences: the second route to an autograd number.
+
+    Their shape is that of the heads, then that of the value.
+
+    >>> gradient_by_differences(lambda heads: heads.square().sum(), torch.tensor([3.0, -1.0], dtype=torch.float64))
+    tensor([ 6.0000, -2.0000], dtype=torch.float64)
+    """
     moves = step * torch.eye(heads.numel(), dtype=heads.dtype).reshape(-1, *heads.shape)
     slopes = [(function(heads + move, *arguments) - function(heads - move, *arguments)) / (2 * step) for move in moves]
-    return torch.stack(slopes).reshape(heads.shape)
+    return torch.stack(slopes).unflatten(0, heads.shape)
 
 
 def example_gradients(circle: Circle, heads: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Return the loss gradient of every example: (examples, k, 2)."""
+    """Return the loss gradient of every example: (examples, k, 2).
+
+    They average to the gradient of the risk.
+
+    >>> circle, support = Circle(4, 2, 0.5, SMOOTHING), (0, 1)
+    >>> heads = unit_heads(1, 2, torch.Generator().manual_seed(0))
+    >>> mean = example_gradients(circle, heads[0], *circle.all_inputs(support)).mean(0)
+    >>> torch.allclose(mean, circle.risk_gradient(heads, support)[0])
+    True
+    """
     return vmap(grad(circle.loss), in_dims=(None, 0, 0))(heads, x, y)
 
 
 def sharp_circle() -> Circle:
-    """A size at which the appendix's assumption can be met: γ ≤ c₁τ near the peak, almost 0 beyond π/4."""
-    return Circle(64, 2, 3.5 / 64, 0.01)
+    """Return a size at which the appendix's assumption can be met: γ ≤ c₁τ near the peak, almost 0 beyond π/4.
+
+    >>> round(sharp_circle().tau * sharp_circle().n, 9)  # c₁
+    3.5
+    """
+    return Circle(64, 2, 3.5 / 64, SMOOTHING)
 
 
 def appendix_assumption(circle: Circle, heads: Tensor) -> dict[str, float]:
-    """Measure the assumption before Lemma 17 on one set of heads: c₁, c₂ and what lies beyond π/4."""
+    """Measure the assumption before Lemma 17 on one set of heads: c₁, c₂ and what lies beyond π/4.
+
+    >>> heads = unit_heads(1, 2, torch.Generator().manual_seed(0))[0]
+    >>> measured = appendix_assumption(sharp_circle(), heads)
+    >>> measured["largest_weight_over_c1_tau"] < 1 and measured["weight_beyond_a_quarter_pi"] < 0.01
+    True
+    """
     gamma = circle.attention(heads)  # (k, n)
     near = near_peak(circle, gamma)
     return {
@@ -109,6 +155,11 @@ def appendix_assumption(circle: Circle, heads: Tensor) -> dict[str, float]:
 
 
 def near_peak(circle: Circle, gamma: Tensor) -> Tensor:
-    """Say which positions lie within π/4 of each head's first position: (…, k, n) bool."""
+    """Say which positions lie within π/4 of the one each head attends to most: (…, k, n) bool.
+
+    >>> circle = Circle(8, 1, 0.1, 0.0)
+    >>> near_peak(circle, circle.attention(circle.model.positions[[2]])).int().tolist()
+    [[0, 1, 1, 1, 0, 0, 0, 0]]
+    """
     positions = circle.model.positions
     return positions[gamma.argmax(-1)] @ positions.T > 2**-0.5 - 1e-12

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
 
 from parityscope.experiments.contract import Row, Scale
 
 Verdict = Literal["holds", "holds in part", "fails", "not testable here"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "fails", "not testable here")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def _no_rows(experiment_id: str) -> Sequence[Row]:
@@ -33,7 +33,11 @@ class Context:
 
 
 class Check(NamedTuple):
-    """What a check found: the verdict, one number that says it shortest, all numbers, and how they were computed."""
+    """What a check found: the verdict, one number that says it shortest, all numbers, and how they were computed.
+
+    >>> Check("fails", "3 of 4 below the bound", {"below": 3, "tried": 4}, "Four points were tried.").verdict
+    'fails'
+    """
 
     verdict: Verdict
     number: str
@@ -43,13 +47,24 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and its check. `experiment` names the figure of the report that shows it, if there is one."""
+    """One statement and its check.
+
+    `experiment` names the figure of the report that shows it, if there is one; `reads_rows` says that the check looks
+    at stored rows, so that it runs where the store is.
+
+    >>> def halves(context):
+    ...     return Check("holds", "1/2 + 1/2 = 1", {"sum": 0.5 + 0.5}, "Added.")
+    >>> claim = Claim("P-halves", "Two halves are one.", halves, seconds=0.1)
+    >>> claim.paper, claim.check(Context()).verdict
+    ('P', 'holds')
+    """
 
     id: str
     statement: str
     check: Callable[[Context], Check]
     seconds: float  # what the check costs at laptop scale on two idle cores
     experiment: str | None = None
+    reads_rows: bool = False
 
     @property
     def paper(self) -> str:
@@ -59,11 +74,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A claim with the outcome of its check."""
+    """A claim with the outcome of its check, and the seconds it took.
+
+    >>> claim = Claim("H1-lemma-0", "0 = 0.", lambda context: Check("holds", "0", {}, "Compared."), seconds=1)
+    >>> CheckedClaim(claim, claim.check(Context())).to_json()["paper"]
+    'H1'
+    """
 
     claim: Claim
     outcome: Check
-    seconds: float = field(default=0.0)
+    seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `claims --json` prints."""
@@ -78,3 +98,27 @@ class CheckedClaim:
             "experiment": self.claim.experiment,
             "seconds": round(self.seconds, 2),
         }
+
+
+def equality_check(error: float, allowed: float, what: str, how: str) -> Check:
+    """Return the check of a printed equation: it holds where both sides differ by at most `allowed`.
+
+    >>> equality_check(2e-3, 1e-9, "gradient", "autograd and the printed sum")[:2]
+    ('fails', 'gradient: 2e-03')
+    """
+    return Check("holds" if error <= allowed else "fails", f"{what}: {error:.0e}", {"largest_error": error}, f"{how}.")
+
+
+def needs_rows(experiment_id: str) -> Check:
+    """Return what a check says when the rows it judges are not stored.
+
+    >>> needs_rows("W-figure-1").verdict
+    'not testable here'
+    """
+    return Check(
+        "not testable here",
+        "no rows",
+        {},
+        "No rows of this figure are stored here: "
+        f"run `parityscope reproduce {experiment_id}` with the same --out first.",
+    )

@@ -66,14 +66,8 @@ def _attack(n: int, groups: int, width: int, steps: int) -> dict[str, Any]:
             at = {"bound": float(bound[group]), "risk": best + float(bound[group]), "norms": float(norms[group])}
         (torch.logsumexp(20 * risk, dim=-1) / 20).sum().backward()
         optimiser.step()
-    return {
-        "n": n,
-        "m": 1,
-        "smallest_margin": best,
-        **at,
-        "random_evaluations": groups,
-        "optimised_evaluations": groups * steps,
-    }
+    tried = {"random_evaluations": groups, "optimised_evaluations": groups * steps}
+    return {"n": n, "m": 1, "smallest_margin": best, **at, **tried}
 
 
 def _best_unbounded(n: int, starts: int, width: int, steps: int) -> dict[str, Any]:

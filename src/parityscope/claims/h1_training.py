@@ -8,14 +8,13 @@ from typing import Any
 import torch
 
 from parityscope import theory
-from parityscope.claims.circle import Circle, gradient_by_differences
+from parityscope.claims.circle import SMOOTHING, Circle, gradient_by_differences
 from parityscope.claims.contract import Check, Claim, Context
 from parityscope.learning import Learned, learn
 from parityscope.measures import wilson_share
 from parityscope.problems import Parity, draw_problems
 from parityscope.training.recipes import named_recipe
 
-_B = 0.01  # the recipe's smoothing b
 _EPSILON = 0.01
 _FULL_SIZE = (4, 2)  # small enough to run every step the theorem asks for
 _FULL_RATE = 0.03  # 10⁵ times the proof's rate, and still below 1/smoothness: the risk never rises
@@ -63,14 +62,14 @@ def _stuck(run: Learned) -> dict[str, Any]:
 def _theorem_5(context: Context) -> Check:
     n, k = _FULL_SIZE
     seeds = context.at(smoke=8, laptop=32, paper=100)
-    promised = math.ceil(theory.theorem_5_steps(_EPSILON, n, k, 1 / n, _B, eta=_FULL_RATE))
+    promised = math.ceil(theory.theorem_5_steps(_EPSILON, n, k, 1 / n, SMOOTHING, eta=_FULL_RATE))
     full = _as_written(n, k, seeds, _FULL_RATE, promised)
     sizes = ((8, 2), (8, 3), (12, 3))[: context.at(smoke=1, laptop=3, paper=3)]
     steps = context.at(smoke=50, laptop=500)
     larger = [
         _outcome(_as_written(n, k, seeds, rate, min(steps, 100) if n == 12 else steps))
         for n, k in sizes
-        for rate in (theory.theorem_5_learning_rate(k, 1 / n, _B), 0.01, 1.0)
+        for rate in (theory.theorem_5_learning_rate(k, 1 / n, SMOOTHING), 0.01, 1.0)
     ]
     reached = wilson_share(int((full.risk < _EPSILON).sum()), seeds)
     evidence = {
@@ -79,8 +78,8 @@ def _theorem_5(context: Context) -> Check:
         "own_and_larger_rates": larger,
         "own_rate_and_promised_steps": {
             f"n={n} k={k}": [
-                theory.theorem_5_learning_rate(k, 1 / n, _B),
-                theory.theorem_5_steps(_EPSILON, n, k, 1 / n, _B),
+                theory.theorem_5_learning_rate(k, 1 / n, SMOOTHING),
+                theory.theorem_5_steps(_EPSILON, n, k, 1 / n, SMOOTHING),
             ]
             for n, k in (_FULL_SIZE, *sizes)
         },
@@ -208,5 +207,6 @@ CLAIMS = (
         _figure_2,
         seconds=34,
         experiment="H1-figure-2",
+        reads_rows=True,
     ),
 )

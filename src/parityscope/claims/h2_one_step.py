@@ -140,6 +140,7 @@ CLAIMS = (
         _parameters,
         seconds=2,
         experiment="H2-parameters",
+        reads_rows=True,
     ),
     Claim(
         "H2-every-input",

@@ -13,10 +13,8 @@ from parityscope.models.positions import orthogonal
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import population_risk
 from parityscope.theory import one_gradient_samples, polylog_numbers
-from parityscope.training.one_gradient import smallest_samples
+from parityscope.training.one_gradient import counts_around, smallest_samples
 from parityscope.training.pair_step import best_step, fitted_exponent, least_worst_loss, seeded_scores, substitutes
-
-_GRID = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 
 
 def _softmax(context: Context) -> Check:
@@ -99,7 +97,7 @@ def _samples(context: Context) -> Check:
     ratios: list[float] = []
     for n, r in plan:
         predicted = one_gradient_samples(n, 2, r, two_neuron=True)
-        measured = smallest_samples(n, 2, trials, [int(f * predicted) for f in _GRID], r=r, two_neuron=True).samples
+        measured = smallest_samples(n, 2, trials, counts_around(predicted), r=r, two_neuron=True).samples
         found[f"d={n}, r={'d' if r is None else r}"] = measured
         ratios.append(math.nan if measured is None else measured / predicted)
     free = [n for n, r in plan if r is None]

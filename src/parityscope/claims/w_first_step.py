@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from parityscope.claims.contract import Check, Claim, Context
+from parityscope.claims.contract import Check, Claim, Context, equality_check
 from parityscope.claims.w_instance import DELTA, expected_alpha, gradient_from_counts, instance, statistics
 from parityscope.models.cot_block import random_embeddings
 from parityscope.problems import bits_of, seeded_generator
@@ -74,14 +74,14 @@ def _lemma_8(context: Context) -> Check:
     gradient = made.block.A.grad
     assert gradient is not None
     largest = float(gradient.abs().max())
-    return _equality(largest, 0.0, "A's gradient at the start", "autograd on a batch of 512")
+    return equality_check(largest, 0.0, "A's gradient at the start", "autograd on a batch of 512")
 
 
 def _lemma_9(context: Context) -> Check:
     made = instance(batch=512)
     attention = made.block.attention(made.tokens).detach()
     uniform = torch.tril(torch.ones_like(attention[0]), made.task.n) / made.place[:, None]
-    return _equality(
+    return equality_check(
         float((attention - uniform).abs().max()),
         1e-12,
         "attention against 1/i",
@@ -124,7 +124,9 @@ def _lemma_12(context: Context) -> Check:
         * torch.einsum("rib,ibd->rd", weight, made.block.embeddings[made.task.n :])
     )
     off = float((formula - made.gradient_own).abs().max() / made.gradient_own.abs().max())
-    return _equality(off, 1e-9, "gradient of W_{r,1:d}, relative", "autograd and the printed sum on a batch of 1000")
+    return equality_check(
+        off, 1e-9, "gradient of W_{r,1:d}, relative", "autograd and the printed sum on a batch of 1000"
+    )
 
 
 def _lemma_13_15(context: Context) -> Check:
@@ -189,10 +191,6 @@ def _asymptotic(context: Context) -> Check:
         "It repeats Lemmas 12, 14 and 16 for the second batch with a probability in Assumption 2's regime, which has "
         "no member at any n a machine can hold; the equations are checked at the first step.",
     )
-
-
-def _equality(off: float, allowed: float, what: str, how: str) -> Check:
-    return Check("holds" if off <= allowed else "fails", f"{what}: {off:.0e}", {"largest_error": off}, f"{how}.")
 
 
 _LEMMAS: tuple[tuple[str, str, Callable[[Context], Check], float], ...] = (

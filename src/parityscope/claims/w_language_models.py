@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parityscope.claims.contract import Check, Claim, Context, Verdict
-from parityscope.experiments.entropy_studies import (
+from parityscope.experiments.measured_studies import (
     COMMAND,
     PANELS,
     MeasuredModel,
@@ -157,6 +157,7 @@ CLAIMS = (
         _figure_6,
         seconds=1,
         experiment="W-figure-6",
+        reads_rows=True,
     ),
     Claim(
         "W-figure-6-fine-tuning",
@@ -164,6 +165,7 @@ CLAIMS = (
         _fine_tuning,
         seconds=1,
         experiment="W-figure-6",
+        reads_rows=True,
     ),
     Claim(
         "W-figure-7",
@@ -171,5 +173,6 @@ CLAIMS = (
         _figure_7,
         seconds=1,
         experiment="W-figure-7",
+        reads_rows=True,
     ),
 )

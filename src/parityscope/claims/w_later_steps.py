@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from parityscope.claims.contract import Check, Claim, Context, Verdict
+from parityscope.claims.contract import Check, Claim, Context, Verdict, equality_check
 from parityscope.claims.w_instance import DELTA, Instance, expected_alpha, instance, with_one_hot_attention
-from parityscope.claims.w_training import taught
+from parityscope.claims.w_theorems import taught, three_steps_at
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems import bits_of
 from parityscope.sequences import HeldOut
@@ -95,13 +95,13 @@ def _lemma_20(context: Context) -> Check:
             centred = (X - X.mean(0)) / (i + 1)
             formula = -sign * torch.einsum("j,jd,e->de", X @ kappa, centred, X[i])
             worst = max(worst, float((formula - block.A.grad).detach().abs().max() / block.A.grad.abs().max()))
-    return _equality(
+    return equality_check(
         worst, 1e-9, "gradient of A, relative", "autograd and the printed formula on 16 (sequence, position) pairs"
     )
 
 
 def _lemma_21(context: Context) -> Check:
-    run = taught(0, context.scale == "smoke")
+    run = taught(three_steps_at(context.scale))
     config = run.config
     unit = config.rates[0] * config.rates[1] / (config.m * config.n**2)
     scores = run.blocks[2].scores().detach().double() / unit  # (T, 2, links, 2)
@@ -126,7 +126,7 @@ def _lemma_21(context: Context) -> Check:
 
 
 def _lemma_22_24(context: Context) -> Check:
-    run = taught(0, context.scale == "smoke")
+    run = taught(three_steps_at(context.scale))
     bits = HeldOut(run.config.n, 256, run.config.seed).bits
     tokens = run.task.tokens(bits)
     links = torch.arange(run.task.k)
@@ -209,7 +209,7 @@ def _lemma_25(context: Context) -> Check:
 
 
 def _lemma_26(context: Context) -> Check:
-    run = taught(0, context.scale == "smoke")
+    run = taught(three_steps_at(context.scale))
     tokens = run.task.tokens(HeldOut(run.config.n, min(2000, run.config.held_out), run.config.seed).bits)
     with torch.no_grad():
         output = run.blocks[-1](tokens) * (2 * run.task.targets(tokens) - 1) / run.config.epsilon
@@ -232,7 +232,7 @@ def _lemma_26(context: Context) -> Check:
 
 
 def _lemma_27(context: Context) -> Check:
-    run = taught(0, context.scale == "smoke")
+    run = taught(three_steps_at(context.scale))
     largest = run.largest_output_in_training
     return Check(
         "holds" if largest <= 1 else "holds in part",
@@ -257,10 +257,6 @@ def _kappa(made: Instance) -> tuple[Tensor, Tensor, Tensor]:
     noise = torch.einsum("ibjc,jac,jad->ibd", gamma, mean, secret) / (4 * B * m**2)
     left_out = torch.einsum("j,jac,jad->d", 1 / (8 * B * m * place), mean, secret)
     return measured, main + noise, main + noise + left_out
-
-
-def _equality(off: float, allowed: float, what: str, how: str) -> Check:
-    return Check("holds" if off <= allowed else "fails", f"{what}: {off:.0e}", {"largest_error": off}, f"{how}.")
 
 
 _LEMMAS: tuple[tuple[str, str, Callable[[Context], Check], float], ...] = (

@@ -6,7 +6,7 @@ import sys
 
 from parityscope.cli import browser, laboratory, own_data, training  # noqa: F401
 from parityscope.cli.application import ERRORS, app
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 
 __all__ = ["app", "main"]
 
@@ -14,7 +14,8 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run the command line; bad input is one sentence and exit code 2, never a traceback."""
     try:
-        app()
+        with naming_the_extra():
+            app()
     except InvalidInput as error:
         _stop(str(error))
     except OSError as error:

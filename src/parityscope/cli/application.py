@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 import parityscope
 from parityscope.errors import InvalidInput
 
+# In the order in which a newcomer meets them.
+COMMANDS = ("learn", "fit", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
+
+
+class _InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+
 app = typer.Typer(
+    cls=_InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -36,6 +47,19 @@ def _root(
     ] = None,
 ) -> None:
     """Keep `--version` beside the commands."""
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what a shell completes with: those of the names that begin with what was typed.
+
+    >>> completing(lambda: ["bounded", "repaired"])("bo")
+    ['bounded']
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,18 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from parityscope.cli.application import DEFAULT_OUT, ERRORS, app, assignments_of, interruptible
+from parityscope.benchmarking import benchmark_names
+from parityscope.cli.application import DEFAULT_OUT, ERRORS, app, assignments_of, completing, interruptible
 from parityscope.errors import InvalidInput
-from parityscope.experiments.contract import named_scale
-from parityscope.terminal import (
-    claims_progress,
-    claims_table,
-    experiments_table,
-    measurement_line,
-    reproduction_progress,
-    sweep_progress,
-    sweep_sentence,
-)
+from parityscope.experiments import EXPERIMENT_IDS
 
 if TYPE_CHECKING:
     from parityscope.sweep import Launcher
@@ -33,10 +26,29 @@ _SCHEDULER = typer.Option(
 )
 
 
+def _scales() -> Sequence[str]:
+    from parityscope.experiments.contract import SCALES
+
+    return SCALES
+
+
+def _claims_and_papers() -> list[str]:
+    from parityscope.claims import all_claims
+
+    return list(dict.fromkeys(name for claim in all_claims() for name in (claim.paper, claim.id)))
+
+
 @app.command()
 def reproduce(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="Experiments; otherwise all.")] = None,
-    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID ...]",
+            help="Experiments; otherwise all.",
+            autocompletion=completing(lambda: EXPERIMENT_IDS),
+        ),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.", autocompletion=completing(_scales))] = "laptop",
     out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
     workers: Annotated[int | None, _WORKERS] = None,
     scheduler: Annotated[str | None, _SCHEDULER] = None,
@@ -48,8 +60,11 @@ def reproduce(
     are redrawn without training.
     """
     from parityscope.claims import all_claims
-    from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+    from parityscope.experiments import load_experiment
+    from parityscope.experiments.contract import named_scale
     from parityscope.reproduce import reproduce as run_reproduce
+    from parityscope.terminal.progress import reproduction_progress
+    from parityscope.terminal.tables import experiments_table
 
     chosen = tuple(ids or EXPERIMENT_IDS)
     claims = [] if ids else all_claims()
@@ -93,6 +108,8 @@ def sweep(
     """
     from parityscope.store import Store
     from parityscope.sweep import load_spec, run_sweep
+    from parityscope.terminal.progress import sweep_progress
+    from parityscope.terminal.tables import sweep_sentence
 
     work = load_spec(spec, pack)
     launcher = _launcher(workers, scheduler, slurm, assignments_of("--slurm-option", slurm_option or []))
@@ -111,7 +128,10 @@ def sweep(
 @app.command()
 def rows(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What was --out of a sweep or a reproduction.")],
-    experiment: Annotated[str | None, typer.Option(help="Rows of this experiment only.")] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(help="Rows of this experiment only.", autocompletion=completing(lambda: EXPERIMENT_IDS)),
+    ] = None,
     where: Annotated[
         list[str] | None, typer.Option(metavar="FIELD=VALUE", help="Rows with this config value; repeatable.")
     ] = None,
@@ -147,9 +167,17 @@ def rows(
 @app.command()
 def claims(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID ...]", help="Claims, or papers such as H1; otherwise all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID ...]",
+            help="Claims, or papers such as H1; otherwise all.",
+            autocompletion=completing(_claims_and_papers),
+        ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="How hard to try: smoke, laptop or paper.")] = "laptop",
+    scale: Annotated[
+        str,
+        typer.Option(help="How hard to try: smoke, laptop or paper.", autocompletion=completing(_scales)),
+    ] = "laptop",
     out: Annotated[Path, typer.Option(help="A folder of `reproduce`, whose rows a check may use.")] = DEFAULT_OUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
@@ -158,7 +186,10 @@ def claims(
     Verdicts: holds, holds in part, fails (with a counterexample), not testable here.
     """
     from parityscope.claims import check, named_claims
+    from parityscope.experiments.contract import named_scale
     from parityscope.reproduce import claims_context
+    from parityscope.terminal.progress import claims_progress
+    from parityscope.terminal.tables import claims_table
 
     chosen = named_claims(ids or ())
     context = claims_context(named_scale(scale), out)
@@ -175,20 +206,35 @@ def claims(
 
 @app.command()
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME ...]", help="Questions; otherwise all.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME ...]", help="Questions; otherwise all.", autocompletion=completing(benchmark_names)
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Also keep the measurements, with machine and versions.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
-    from parityscope.benchmarking import benchmark_names, run_benchmark
+    from parityscope.benchmarking import run_benchmark, stored_text
+    from parityscope.terminal.tables import bench_table
+    from parityscope.training.checkpoint import write_atomically
 
     results = []
-    for name in names or benchmark_names():
-        for result in run_benchmark(name):
-            results.append(result.to_json())
-            if not as_json:
-                Console().print(measurement_line(result), highlight=False)
+    with interruptible("nothing is stored before the last measurement"), ERRORS.status("") as status:
+        for name in names or benchmark_names():
+            status.update(f"measuring: {name}")
+            for one in run_benchmark(name):
+                results.append((name, one))
+                status.update(f"measuring: {name}, {len(results)} done, last {one.name}")
+    if out is not None:
+        write_atomically(out, stored_text(results).encode())
     if as_json:
-        typer.echo(json.dumps(results))
+        typer.echo(json.dumps([{"question": name, **one.to_json()} for name, one in results]))
+    else:
+        Console().print(bench_table(results), highlight=False)
 
 
 def _value(text: str) -> Any:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from parityscope.cli.application import ERRORS, app, assignments_of, interruptible
+from parityscope.cli.application import ERRORS, app, assignments_of, completing, interruptible
 from parityscope.errors import InvalidInput
-from parityscope.learning import learn as run_learn
-from parityscope.problems import Parity, draw_problems
-from parityscope.run_folder import RunFolder
-from parityscope.terminal import show_run, training_progress
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
+
+if TYPE_CHECKING:
+    from parityscope.problems import Parity
 
 _LEARN_HELP = """Find a hidden parity with attention and show what each head found.
 
@@ -35,7 +34,9 @@ def learn(
         str | None,
         typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed."),
     ] = None,
-    recipe: Annotated[str, typer.Option(help="A recipe from the list above.")] = DEFAULT_RECIPE,
+    recipe: Annotated[
+        str, typer.Option(help="A recipe from the list above.", autocompletion=completing(lambda: RECIPES))
+    ] = DEFAULT_RECIPE,
     runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
     steps: Annotated[int | None, typer.Option(min=0, help="Steps at most; otherwise the recipe's.")] = None,
@@ -56,6 +57,12 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
+    from parityscope.learning import learn as run_learn
+    from parityscope.problems import Parity, draw_problems
+    from parityscope.run_folder import RunFolder
+    from parityscope.terminal.progress import training_progress
+    from parityscope.terminal.runs import show_run
+
     overrides: dict[str, Any] = dict(assignments_of("--set", set_ or []))
     if steps is not None:
         overrides["steps"] = str(steps)

@@ -31,7 +31,12 @@ _COMBINATIONS = 1024
 
 
 class Attended(NamedTuple):
-    """What a training found, and how its heads attend to the bits."""
+    """What a training found, and how its heads attend to the bits.
+
+    >>> one = Attended(Scored((0, 2), -0.8), np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]]))
+    >>> one.attention.argmax(axis=1).tolist()  # each head looks at one of the found bits
+    [0, 2]
+    """
 
     scored: Scored
     attention: Float[ndarray, "heads bits"]
@@ -55,19 +60,22 @@ def find(
     seed: int,
     *,
     owner: Int[ndarray, " bits"] | None = None,
-    restarts: int = RESTARTS,
 ) -> Iterator[Attended]:
-    """Yield what each restart found: the caller stops at the first it believes.
+    """Yield what each of RESTARTS trainings found: the caller stops at the first it believes.
 
     Bits of one column (`owner`) share its weight: attention names the k columns, and of their bits the combination
     that agrees best with the labels is taken.
+
+    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(10, 400))
+    >>> next(find(signs, signs[2] * signs[7], 2, seed=0)).scored
+    Scored(bits=(2, 7), strength=1.0)
     """
     owner = np.arange(len(signs)) if owner is None else owner
     x = torch.from_numpy((signs < 0).astype(np.int8).T)  # (rows, bits)
     y = torch.from_numpy(np.ascontiguousarray(labels))
     recipe = named_recipe(DEFAULT_RECIPE)
     recipe = recipe.overridden(**recipe.on_samples).resolved(len(signs), k)
-    for restart in range(restarts):
+    for restart in range(RESTARTS):
         model = _trained(x, y, recipe, k, seed + restart)
         with torch.no_grad():
             by_column = torch.zeros(2, int(owner.max()) + 1).index_add_(

@@ -1,4 +1,4 @@
-"""What a user would pick instead: each names the k columns it finds most important."""
+"""What a user would pick instead: each of METHODS names the k columns it finds most important."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.classifier import NothingFound, SparseParityClassifier
 
 Finder = Callable[[ndarray, ndarray, int, int], tuple[int, ...]]
@@ -23,7 +23,12 @@ _PRODUCTS = 25_000
 
 
 class TooLarge(InvalidInput):
-    """A method that would need far more than its share of time or memory here."""
+    """A method that would need far more than its share of time or memory here.
+
+    >>> METHODS["L1 on products"](np.zeros((4, 300)), np.array([0, 1, 0, 1]), 3, 0)
+    Traceback (most recent call last):
+    parityscope.estimator.baselines.TooLarge: 4500250 products of up to 3 of 300 columns: more than 25000
+    """
 
 
 def _top(importance: ndarray, k: int) -> tuple[int, ...]:
@@ -40,18 +45,18 @@ def _ours(solver: str) -> Finder:
     return find
 
 
-def gradient_boosting(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _gradient_boosting(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k columns of largest impurity importance in 100 boosted trees of depth max(3, k)."""
     model = GradientBoostingClassifier(max_depth=max(3, k), random_state=seed)
     return _top(model.fit(X, y).feature_importances_, k)
 
 
-def random_forest(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _random_forest(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k columns of largest impurity importance in 100 full trees."""
     return _top(RandomForestClassifier(random_state=seed).fit(X, y).feature_importances_, k)
 
 
-def neural_network(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _neural_network(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k inputs with the most weight on their way through one hidden layer of 100 ReLUs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -60,7 +65,7 @@ def neural_network(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]
     return _top((np.abs(first) @ np.abs(second)).ravel(), k)
 
 
-def lasso_on_products(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _lasso_on_products(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the product of largest coefficient in an L1 logistic regression on all products of up to k columns."""
     n = X.shape[1]
     products = sum(math.comb(n, size) for size in range(1, k + 1))
@@ -74,18 +79,16 @@ def lasso_on_products(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, .
     return sets[int(np.argmax(np.abs(model.fit(features, y).coef_[0])))]
 
 
-def relieff(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _relieff(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k columns of largest ReliefF weight, up to 100 neighbours."""
-    try:
+    with naming_the_extra():
         from skrebate import ReliefF
-    except ImportError:
-        raise InvalidInput("ReliefF needs skrebate: pip install 'parityscope[baselines]'") from None
     neighbours = min(100, int(np.bincount(y).min()) - 1)
     model = ReliefF(n_features_to_select=k, n_neighbors=neighbours).fit(X.astype(float), y)
     return _top(model.feature_importances_, k)
 
 
-def mutual_information(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
+def _mutual_information(X: ndarray, y: ndarray, k: int, seed: int) -> tuple[int, ...]:
     """Return the k columns that say most about the class one by one."""
     return _top(mutual_info_classif(X, y, discrete_features=True, random_state=seed), k)
 
@@ -97,12 +100,12 @@ OURS = {
     "attention": _ours("attention"),
 }
 OTHERS: dict[str, Finder] = {
-    "L1 on products": lasso_on_products,
-    "ReliefF": relieff,
-    "gradient boosting": gradient_boosting,
-    "random forest": random_forest,
-    "neural network": neural_network,
-    "mutual information": mutual_information,
+    "L1 on products": _lasso_on_products,
+    "ReliefF": _relieff,
+    "gradient boosting": _gradient_boosting,
+    "random forest": _random_forest,
+    "neural network": _neural_network,
+    "mutual information": _mutual_information,
 }
 METHODS: dict[str, Finder] = {**OURS, **OTHERS}
 SLOW = ("attention", "ReliefF", "gradient boosting", "random forest", "neural network")

@@ -52,7 +52,12 @@ class Bit:
 
 @dataclass(frozen=True)
 class BitTable:
-    """The candidate bits of a table as signs, one row per bit; training rows come first."""
+    """The candidate bits of a table as signs, one row per bit; training rows come first.
+
+    >>> table = encode(np.array([[0, 0, 7], [1, 2, 7], [0, 1, 7], [1, 0, 7]]), np.arange(4))
+    >>> table.owner.tolist(), table.columns, table.constant  # three values can be split in three ways
+    ([0, 1, 1, 1], 2, (2,))
+    """
 
     bits: tuple[Bit, ...]
     signs: Int8[ndarray, "bits rows"]
@@ -77,6 +82,12 @@ def encode(X: ndarray, order: ndarray) -> BitTable:
 
     Constant columns and repetitions of earlier columns take no part. A column of three or four values offers every
     split of them into two sets; one of more values offers a few quantiles as thresholds (`refine` then tries all).
+
+    >>> table = encode(np.array([[0, 0], [1, 2], [0, 1], [1, 0]]), np.arange(4))
+    >>> [bit.describe(f"column {bit.column}") for bit in table.bits]
+    ['column 0 = 1', 'column 1 = 1', 'column 1 = 2', 'column 1 ∈ {1, 2}']
+    >>> table.signs[0].tolist()
+    [1, -1, 1, -1]
     """
     kept: dict[int, ndarray] = {}
     constant: list[int] = []
@@ -111,6 +122,10 @@ def refine(bits: tuple[Bit, ...], values: Mapping[int, ndarray], labels: Int8[nd
 
     One threshold at a time, the others held, over all cuts between distinct values, until none moves. Bits of
     columns with few values stay.
+
+    >>> values, labels = np.array([0.1, 0.2, 0.8, 0.9]), np.array([1, -1, -1, -1], dtype=np.int8)
+    >>> refine((Bit(0, threshold=0.5),), {0: values}, labels)[0].describe("x")
+    'x > 0.15'
     """
     current = list(bits)
     for _ in range(_ROUNDS):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from parityscope.errors import InvalidInput
 from parityscope.estimator.bits import encode
 from parityscope.estimator.evidence import p_text, rows_needed
-from parityscope.estimator.rules import Interaction, fit_rule, prefers_table, truth_table
+from parityscope.estimator.rules import Interaction, fit_rule, held_out_accuracy, prefers_table, truth_table
 from parityscope.estimator.search import SOLVERS, Candidate, Search, Solver
 
 _HELD_OUT = 0.3
@@ -24,11 +24,28 @@ _OPEN_BUDGET, _GIVEN_BUDGET = 2e10, 1e12
 
 
 class NothingFound(UserWarning):
-    """No parity stands out of chance: `support_` is empty and `predict` gives the majority class."""
+    """No parity stands out of chance: `support_` is empty and `predict` gives the majority class.
+
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = SparseParityClassifier().fit([[0, 1], [1, 0], [1, 1], [0, 0]], [0, 1, 0, 1])
+    >>> caught[0].category.__name__, model.support_.tolist()
+    ('NothingFound', [])
+    >>> print(model.reason_)
+    nothing found: 4 rows are too few: even a noiseless parity of 1 of 2 columns takes 12
+    """
 
 
 class TiedColumns(UserWarning):
-    """A found column has copies that the data cannot tell from it."""
+    """A found column has copies that the data cannot tell from it.
+
+    >>> X = np.random.RandomState(0).randint(2, size=(100, 3))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = SparseParityClassifier(random_state=0).fit(np.column_stack([X, 1 - X[:, 1]]), X[:, 0] ^ X[:, 1])
+    >>> print(caught[0].message)
+    column 3 and column 1 agree (or disagree) on every row: these data cannot tell them apart
+    """
 
 
 class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -180,10 +197,6 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         interaction, table = found.interaction, search.table
         values, labels, train = search.values(found.support), search.labels, search.train
         use_table = prefers_table(interaction, values, labels, train)
-        first = {column: v[:train] for column, v in values.items()}
-        rest = {column: v[train:] for column, v in values.items()}
-        trained = fit_rule(interaction, first, labels[:train], table=use_table)
-        right = (trained.probability(interaction, rest) > 0.5) == (labels[train:] > 0)
         agreement = float((interaction.chi(values) == labels).mean())
         names = {column: self._name(column) for column in found.support}
         self._interaction: Interaction | None = interaction
@@ -194,7 +207,7 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.solver_: Solver | None = found.solver
         self.p_value_ = math.exp(found.log_p)
         self.noise_rate_ = min(agreement, 1 - agreement)
-        self.held_out_accuracy_ = float(right.mean())
+        self.held_out_accuracy_ = held_out_accuracy(interaction, values, labels, train, table=use_table)
         self.bits_ = [bit.describe(names[bit.column]) for bit in interaction.bits]
         self.rule_ = "table" if use_table else "parity"
         self.truth_table_ = truth_table(interaction, values, labels, names)

@@ -11,7 +11,7 @@ from parityscope.estimator.evidence import correlation
 from parityscope.estimator.exhaustive import Scored
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
-_SAMPLES = 200
+MOST_SAMPLES = 200
 
 
 def solve(rows: UInt8[ndarray, "rows unknowns"], right: UInt8[ndarray, " rows"]) -> UInt8[ndarray, " unknowns"]:
@@ -55,12 +55,19 @@ def find(
     max_k: int,
     random: np.random.RandomState,
     *,
-    samples: int = _SAMPLES,
+    samples: int = MOST_SAMPLES,
 ) -> Scored | None:
     """Return the parity of at most max_k columns that agrees best with the labels, among those of sampled equations.
 
     Each sample solves as many random rows as there are unknowns: with label noise η all of them are clean with
     probability (1 − η)^unknowns. A solution without any disagreement ends the search.
+
+    >>> from parityscope.estimator.bits import encode
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(100, 40))
+    >>> labels = (1 - 2 * (X[:, [1, 5, 30, 38]].sum(axis=1) % 2)).astype(np.int8)
+    >>> find(encode(X, np.arange(100)), labels, 5, random)
+    Scored(bits=(1, 5, 30, 38), strength=1.0)
     """
     generators = _generators(table)
     train = len(labels)

@@ -59,7 +59,12 @@ def exact_log_tail(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) 
 
 
 def exact_log_p(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
-    """Return the logarithm of the two-sided p-value: twice the smaller tail, at most 0."""
+    """Return the logarithm of the two-sided p-value: twice the smaller tail, at most 0.
+
+    >>> chi = np.array([1, 1, -1, -1], dtype=np.int8)
+    >>> round(math.exp(exact_log_p(chi, -chi)), 12) == round(2 / math.comb(4, 2), 12)
+    True
+    """
     return min(0.0, math.log(2) + min(exact_log_tail(chi, labels), exact_log_tail(-chi, labels)))
 
 
@@ -84,6 +89,10 @@ def corrected_log_p(log_p: float, choices: Sequence[int], k: int, *, k_is_known:
 
     By the union bound it is multiplied by the number of candidates of size k, and when k was open too by k(k+1),
     whose reciprocals add up to 1 over all k.
+
+    >>> known, open_k = (corrected_log_p(-20.0, [1] * 10, 3, k_is_known=known) for known in (True, False))
+    >>> round(math.exp(known + 20)), round(math.exp(open_k - known))  # C(10, 3), and 3·4
+    (120, 12)
     """
     search = log_family(choices, k) + (0.0 if k_is_known else math.log(k * (k + 1)))
     return min(0.0, log_p + search)
@@ -124,7 +133,12 @@ def clearly_better(log_likelihood: Float[ndarray, " rows"], than: Float[ndarray,
 
 
 def replicates(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> bool:
-    """Say whether held-out rows agree with a sign oriented on others: Fisher's exact test at 5 %, one-sided."""
+    """Say whether held-out rows agree with a sign oriented on others: Fisher's exact test at 5 %, one-sided.
+
+    >>> chi = np.array([1, -1] * 4, dtype=np.int8)
+    >>> replicates(chi, chi), replicates(chi[:4], chi[:4])  # 1 of C(8, 4) = 70 relabellings, 1 of C(4, 2) = 6
+    (True, False)
+    """
     return exact_log_tail(chi, labels) <= math.log(_LEVEL)
 
 

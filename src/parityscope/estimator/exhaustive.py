@@ -23,7 +23,11 @@ _WORTH_A_THREAD = 1e9  # multiplications of one product
 
 
 class Scored(NamedTuple):
-    """Indices of the bits of a parity, and its correlation with the labels."""
+    """Indices of the bits of a parity, and its correlation with the labels.
+
+    >>> max([Scored((0,), 0.3), Scored((1, 2), -0.8)], key=lambda one: abs(one.strength)).bits  # either sign will do
+    (1, 2)
+    """
 
     bits: tuple[int, ...]
     strength: float
@@ -41,7 +45,11 @@ def cost(bits: int, k: int, rows: int) -> float:
 
 
 def spectrum_cost(bits: int) -> float:
-    """Return the work of the whole Walsh spectrum in the same unit: two transforms and a sort, by memory's speed."""
+    """Return the work of the whole Walsh spectrum in the same unit: two transforms and a sort, by memory's speed.
+
+    >>> spectrum_cost(20) / spectrum_cost(10) == 2 * 2**10
+    True
+    """
     return 60.0 * bits * 2.0**bits
 
 
@@ -49,6 +57,10 @@ def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"],
     """Return the strongest parities of every size up to max_k, from the whole Walsh spectrum of the labels.
 
     The 2^n characters cost n·2^n additions, however large k is.
+
+    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(6, 200))
+    >>> all_sizes(signs, -signs[0] * signs[3] * signs[4], 5)[3][0]
+    Scored(bits=(0, 3, 4), strength=-1.0)
     """
     bits, rows = signs.shape
     index = np.zeros(rows, dtype=np.int64)
@@ -86,6 +98,10 @@ def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k
 
     For every set of k − 2 bits the correlations of all pairs above it are one product of matrices; sets with the same
     last bit share one. Sums of ±1 are exact in single precision up to 2^24 rows.
+
+    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(30, 200))
+    >>> of_size(signs, signs[5] * signs[11] * signs[28], 3, owner=np.arange(30))[0]
+    Scored(bits=(5, 11, 28), strength=1.0)
     """
     labels_sum, rows = float(labels.sum(dtype=np.int64)), len(labels)
     if k == 1:

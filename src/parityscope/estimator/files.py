@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.bits import FEW_LEVELS
 from parityscope.estimator.classifier import SparseParityClassifier
 from parityscope.training.checkpoint import write_atomically
@@ -26,7 +26,13 @@ _FORMATS = ".csv, .tsv or .tab (plain or .gz) or .parquet"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What `parityscope fit` found in a file."""
+    """What `parityscope fit` found in a file.
+
+    >>> spellings = {"shift": ("day", "night")}
+    >>> fitted = Fitted(Path("faults.csv"), "fault", SparseParityClassifier(), spellings, {}, (), rows=100, seconds=0.1)
+    >>> fitted.spelled("shift", "1")
+    'night'
+    """
 
     path: Path
     target: str
@@ -106,7 +112,16 @@ class Fitted:
 
 
 def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, seed: int = 0) -> Fitted:
-    """Read a table, look for the parity that is its target column, and return what was found."""
+    """Read a table, look for the parity that is its target column, and return what was found.
+
+    >>> import tempfile
+    >>> rows = [f"{a},{b},{c},{a ^ c}" for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 10
+    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
+    >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
+    >>> fitted = fit_file(path, "fault")
+    >>> fitted.bits, fitted.model.held_out_accuracy_
+    (['a = 1', 'c = 1'], 1.0)
+    """
     frame = read_table(path)
     if target not in frame.columns:
         names = ", ".join(map(str, frame.columns[:12])) + (", …" if len(frame.columns) > 12 else "")
@@ -127,7 +142,17 @@ def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, 
 
 
 def write_fit(fitted: Fitted, out: Path) -> list[str]:
-    """Write what was found and its picture into a folder; return the names of the files."""
+    """Write what was found and its picture into a folder; return the names of the files.
+
+    >>> import tempfile
+    >>> rows = [f"{a},{b},{c},{a ^ c}" for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 10
+    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
+    >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
+    >>> write_fit(fit_file(path, "fault"), path.parent)
+    ['fit.json', 'interaction.png']
+    >>> json.loads((path.parent / "fit.json").read_text())["columns"]
+    ['a', 'c']
+    """
     write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
     # Numbers first: they survive a missing plotting library.
     from parityscope.estimator.picture import interaction_figure
@@ -138,16 +163,23 @@ def write_fit(fitted: Fitted, out: Path) -> list[str]:
 
 
 def read_table(path: Path) -> DataFrame:
-    """Return the table in a file: CSV, TSV or parquet, the first two also compressed with gzip."""
-    try:
+    """Return the table in a file: CSV, TSV or parquet, the first two also compressed with gzip.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "faults.tsv"
+    >>> written = path.write_text("shift\\tfault\\nday\\t0\\nnight\\t1\\n")
+    >>> read_table(path).to_dict("list")
+    {'shift': ['day', 'night'], 'fault': [0, 1]}
+    """
+    with naming_the_extra():
         import pandas as pd
-    except ImportError:
-        raise InvalidInput("reading a table needs pandas: pip install 'parityscope[sklearn]'") from None
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}")
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     try:
         if suffix == ".parquet" and path.suffix != ".gz":
+            with naming_the_extra():
+                import pyarrow  # noqa: F401  pandas names no extra of ours
             frame = pd.read_parquet(path)
         elif suffix in _READ_CSV:
             frame = pd.read_csv(path, sep=_READ_CSV[suffix])

@@ -14,7 +14,17 @@ _NAMED_BARS = 32
 
 
 def interaction_figure(fitted: Fitted) -> Figure:
-    """Return the share of the second class for every combination of the found columns' values."""
+    """Return the share of the second class for every combination of the found columns' values.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.estimator.files import fit_file
+    >>> rows = [f"{a},{b},{c},{a ^ c}" for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 10
+    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
+    >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
+    >>> interaction_figure(fit_file(path, "fault")).axes[0].get_title()
+    'a × c: held-out accuracy 1.000'
+    """
     table = fitted.truth_table()
     second = fitted.to_json()["classes"][1]
     label = f"share of {fitted.target} = {second}"

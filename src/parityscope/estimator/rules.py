@@ -22,7 +22,12 @@ _WORTH_A_TABLE = 0.01  # nats per row: less is smoothing, not structure
 
 
 class Cell(NamedTuple):
-    """One line of a truth table: the values, how many rows have them, and how many of those are of the second class."""
+    """One line of a truth table: the values, how many rows have them, and how many of those are of the second class.
+
+    >>> cell = Cell(("0", "1"), rows=40, second_class=36)
+    >>> cell.second_class / cell.rows
+    0.9
+    """
 
     values: tuple[str, ...]
     rows: int
@@ -90,7 +95,12 @@ class Rule:
     by_cell: Float[ndarray, " cells"] | None = None
 
     def probability(self, interaction: Interaction, values: Mapping[int, ndarray]) -> Float[ndarray, " rows"]:
-        """Return P(second class) of every row; a combination never seen has that of its parity."""
+        """Return P(second class) of every row; a combination never seen has that of its parity.
+
+        >>> pair = Interaction((Bit(0, 0.5), Bit(3, 0.5)), (None, None))
+        >>> Rule(np.array([0.1, 0.9])).probability(pair, {0: np.array([0, 1, 1]), 3: np.array([0, 0, 1])}).tolist()
+        [0.1, 0.9, 0.1]
+        """
         parity = self.by_parity[_odd(interaction.chi(values))]
         if self.by_cell is None:
             return parity
@@ -99,31 +109,63 @@ class Rule:
 
 
 def fit_rule(interaction: Interaction, values: Mapping[int, ndarray], labels: ndarray, *, table: bool) -> Rule:
-    """Return the rule that these rows suggest; cells are shrunk towards their parity by two rows."""
-    by_parity = frequencies(_odd(interaction.chi(values)), labels, np.full(2, 0.5))
+    """Return the rule that these rows suggest; cells are shrunk towards their parity by two rows.
+
+    >>> single, values = Interaction((Bit(0, 0.5),), (None,)), {0: np.array([0, 0, 1, 1])}
+    >>> fit_rule(single, values, np.array([-1, -1, 1, 1]), table=False).by_parity.tolist()  # (0 + 1)/4, (2 + 1)/4
+    [0.25, 0.75]
+    """
+    by_parity = _frequencies(_odd(interaction.chi(values)), labels, np.full(2, 0.5))
     if not table:
         return Rule(by_parity)
     prior = by_parity[_odd(interaction.cell_chi())]
-    return Rule(by_parity, frequencies(interaction.cells(values), labels, prior))
+    return Rule(by_parity, _frequencies(interaction.cells(values), labels, prior))
 
 
 def prefers_table(interaction: Interaction, values: Mapping[int, ndarray], labels: ndarray, train: int) -> bool:
-    """Say whether the full table, fitted on the training rows, predicts the held-out rows clearly better."""
+    """Say whether the full table, fitted on the training rows, predicts the held-out rows clearly better.
+
+    >>> pair = Interaction((Bit(0, 0.5), Bit(1, 0.5)), ((0.0, 1.0), (0.0, 1.0)))
+    >>> a, b = np.array([0, 0, 1, 1] * 200), np.array([0, 1, 0, 1] * 200)
+    >>> [prefers_table(pair, {0: a, 1: b}, 2 * bit - 1, train=560) for bit in (a & b, a ^ b)]
+    [True, False]
+    """
     if _ROWS_PER_CELL * math.prod(interaction.shape) > train:
         return False
+    by_cell, by_parity = (
+        _log_likelihood(_held_out_probability(interaction, values, labels, train, table=table), labels[train:])
+        for table in (True, False)
+    )
+    # On few rows the parity's own smoothing costs about a prior row per class, and a table always wins that back.
+    return clearly_better(by_cell, than=by_parity + max(_WORTH_A_TABLE, 2 * _PRIOR_ROWS / train))
+
+
+def held_out_accuracy(
+    interaction: Interaction, values: Mapping[int, ndarray], labels: ndarray, train: int, *, table: bool
+) -> float:
+    """Return the accuracy on the held-out rows of the rule fitted on the training rows.
+
+    >>> pair = Interaction((Bit(0, 0.5), Bit(1, 0.5)), ((0.0, 1.0), (0.0, 1.0)))
+    >>> a, b = np.array([0, 0, 1, 1] * 50), np.array([0, 1, 0, 1] * 50)
+    >>> [held_out_accuracy(pair, {0: a, 1: b}, 2 * (a & b) - 1, train=140, table=table) for table in (False, True)]
+    [0.75, 1.0]
+    """
+    predicted = _held_out_probability(interaction, values, labels, train, table=table) > 0.5
+    return float((predicted == (labels[train:] > 0)).mean())
+
+
+def _held_out_probability(
+    interaction: Interaction, values: Mapping[int, ndarray], labels: ndarray, train: int, *, table: bool
+) -> Float[ndarray, " held_out"]:
     first = {column: v[:train] for column, v in values.items()}
     rest = {column: v[train:] for column, v in values.items()}
-    scores = []
-    for table in (True, False):
-        rule = fit_rule(interaction, first, labels[:train], table=table)
-        scores.append(log_likelihood(rule.probability(interaction, rest), labels[train:]))
-    return clearly_better(scores[0], than=scores[1] + _WORTH_A_TABLE)
+    return fit_rule(interaction, first, labels[:train], table=table).probability(interaction, rest)
 
 
-def frequencies(codes: ndarray, labels: ndarray, prior: Float[ndarray, " cells"]) -> Float[ndarray, " cells"]:
+def _frequencies(codes: ndarray, labels: ndarray, prior: Float[ndarray, " cells"]) -> Float[ndarray, " cells"]:
     """Return the share of label 1 in every cell, smoothed by two rows of the prior.
 
-    >>> frequencies(np.array([0, 0, 1]), np.array([1, 1, -1]), np.array([0.5, 0.5])).round(2).tolist()
+    >>> _frequencies(np.array([0, 0, 1]), np.array([1, 1, -1]), np.array([0.5, 0.5])).round(2).tolist()
     [0.75, 0.33]
     """
     rows = np.bincount(codes, minlength=len(prior))
@@ -131,21 +173,31 @@ def frequencies(codes: ndarray, labels: ndarray, prior: Float[ndarray, " cells"]
     return (ups + _PRIOR_ROWS * prior) / (rows + _PRIOR_ROWS)
 
 
-def log_likelihood(probability: ndarray, labels: ndarray) -> Float[ndarray, " rows"]:
+def _log_likelihood(probability: ndarray, labels: ndarray) -> Float[ndarray, " rows"]:
     """Return log P(label) of every row."""
     return np.log(np.where(labels > 0, probability, 1 - probability))
 
 
 def parity_log_likelihood(chi: ndarray, labels: ndarray, train: int) -> Float[ndarray, " held_out"]:
-    """Return log P(label) of the held-out rows by the frequencies of the training rows, parity alone."""
-    by_parity = frequencies(_odd(chi[:train]), labels[:train], np.full(2, 0.5))
-    return log_likelihood(by_parity[_odd(chi[train:])], labels[train:])
+    """Return log P(label) of the held-out rows by the frequencies of the training rows, parity alone.
+
+    >>> chi = np.array([1, -1] * 10)
+    >>> np.exp(parity_log_likelihood(chi, chi, train=16)).round(3).tolist()  # (8 + 1)/(8 + 2)
+    [0.9, 0.9, 0.9, 0.9]
+    """
+    by_parity = _frequencies(_odd(chi[:train]), labels[:train], np.full(2, 0.5))
+    return _log_likelihood(by_parity[_odd(chi[train:])], labels[train:])
 
 
 def truth_table(
     interaction: Interaction, values: Mapping[int, ndarray], labels: ndarray, names: Mapping[int, str]
 ) -> list[Cell]:
-    """Return every combination of cases with its rows; beyond 256 of them only the two parities."""
+    """Return every combination of cases with its rows; beyond 256 of them only the two parities.
+
+    >>> single = Interaction((Bit(0, threshold=0.5),), (None,))
+    >>> truth_table(single, {0: np.array([0.1, 0.2, 0.9])}, np.array([-1, 1, 1]), {0: "heat"})
+    [Cell(values=('not heat > 0.5',), rows=2, second_class=1), Cell(values=('heat > 0.5',), rows=1, second_class=1)]
+    """
     if math.prod(interaction.shape) > _SHOWN_CELLS:
         cases: list[tuple[str, ...]] = [("even",), ("odd",)]
         codes = _odd(interaction.chi(values))

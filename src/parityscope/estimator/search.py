@@ -35,7 +35,14 @@ _DOMINANT = 0.5  # squared correlations of different parities add up to 1 at mos
 
 @dataclass(frozen=True)
 class Candidate:
-    """A parity that a solver proposes, judged: exact corrected p-value, and how it does on held-out rows."""
+    """A parity that a solver proposes, judged: exact corrected p-value, and how it does on held-out rows.
+
+    >>> from parityscope.estimator.bits import Bit
+    >>> pair = Interaction((Bit(1, 0.5), Bit(6, 0.5)), (None, None))
+    >>> candidate = Candidate(pair, "exhaustive", 0.8, log_p=-40.0, replicated=True, log_likelihood=np.zeros(3))
+    >>> candidate.k, candidate.support
+    (2, (1, 6))
+    """
 
     interaction: Interaction
     solver: Solver
@@ -58,7 +65,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One line of the search's diary: what was tried, or why it was not."""
+    """One line of the search's diary: what was tried, or why it was not.
+
+    >>> Attempt("exhaustive", 5, "not tried: 2e+13 multiplications exceed the budget 2e+10").seconds
+    0.0
+    """
 
     solver: Solver
     k: int | None
@@ -68,7 +79,16 @@ class Attempt:
 
 @dataclass
 class Search:
-    """A search on one table: `order` puts the training rows first, in the bit table and in the labels too."""
+    """A search on one table: `order` puts the training rows first, in the bit table and in the labels too.
+
+    >>> from parityscope.estimator.bits import encode
+    >>> random, order = np.random.RandomState(0), np.arange(300)
+    >>> X = random.randint(2, size=(300, 8))
+    >>> labels = (1 - 2 * (X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1))).astype(np.int8)
+    >>> search = Search(X, order, encode(X, order), labels, 210, [1, 2, 3], False, 0.01, 1e9, random)
+    >>> search.run("auto").support, [attempt.solver for attempt in search.attempts[:2]]
+    ((1, 6), ['elimination', 'exhaustive'])
+    """
 
     X: ndarray
     order: ndarray
@@ -111,33 +131,33 @@ class Search:
         if not self.sizes or not self.table.bits:
             return None
         if solver == "elimination":
-            self.eliminate()
+            self._eliminate()
         elif solver == "exhaustive":
-            self.exhaust(thrifty=True)
+            self._exhaust(thrifty=True)
         elif solver == "attention":
             for k in self._attention_sizes():
-                self.attend(k)
+                self._attend(k)
         else:
             self._run_auto()
         return self.found
 
     def _run_auto(self) -> None:
         # Without noise one solution of the equations is the answer; it costs next to nothing to ask.
-        self.eliminate(samples=2)
+        self._eliminate(samples=2)
         found = self.found
         if found is not None and self._settled():
             # Columns that depend on each other allow many solutions: a smaller one is looked for while that is free.
-            self.exhaust([k for k in self.sizes if k < found.k and self._exhaustive_cost(k) < _FREE])
+            self._exhaust([k for k in self.sizes if k < found.k and self._exhaustive_cost(k) < _FREE])
             return
-        self.exhaust(thrifty=True)
+        self._exhaust(thrifty=True)
         # Where every support was scored, nobody else can do better.
         if self.found is None and not self.scored.issuperset(self.sizes):
-            self.eliminate(samples=self._affordable_samples())
+            self._eliminate()
             for k in self._attention_sizes():
                 if self.found is None and k not in self.scored:
-                    self.attend(k)
+                    self._attend(k)
 
-    def eliminate(self, samples: int | None = None) -> None:
+    def _eliminate(self, samples: int | None = None) -> None:
         """Solve the equations of random rows."""
         started = time.perf_counter()
         samples = samples or self._affordable_samples()
@@ -148,7 +168,7 @@ class Search:
         else:
             self._judge("elimination", best, started)
 
-    def exhaust(self, sizes: Sequence[int] | None = None, *, thrifty: bool = False) -> None:
+    def _exhaust(self, sizes: Sequence[int] | None = None, *, thrifty: bool = False) -> None:
         """Score every support, sizes ascending, as far as the budget goes; `thrifty` stops once it is settled."""
         sizes = self.sizes if sizes is None else sizes
         if sizes and self._all_at_once(sizes):
@@ -181,7 +201,7 @@ class Search:
             return f"even without noise {k} columns could not be told from chance in {len(self.labels)} rows"
         return None
 
-    def attend(self, k: int) -> None:
+    def _attend(self, k: int) -> None:
         """Train attention on k heads, with restarts until one is believed."""
         seed = int(self.random.randint(2**31 - attention.RESTARTS))
         started = time.perf_counter()
@@ -194,10 +214,6 @@ class Search:
     def values(self, columns: Iterable[int]) -> dict[int, ndarray]:
         """Return the values of some columns, training rows first."""
         return {column: self.X[self.order, column] for column in columns}
-
-    def few_levels(self, column: int) -> tuple[float, ...] | None:
-        """Return the values of a column that has few; otherwise its bit says everything."""
-        return self.table.levels.get(column)
 
     def _all_at_once(self, sizes: Sequence[int]) -> bool:
         """Say whether the whole spectrum is cheaper than the sizes one by one."""
@@ -215,7 +231,7 @@ class Search:
 
     def _affordable_samples(self) -> int:
         bits = len(self.table.bits)
-        return int(max(2, min(200, 1e9 / (bits * bits * (bits / 64 + 16)))))
+        return int(max(2, min(elimination.MOST_SAMPLES, 1e9 / (bits * bits * (bits / 64 + 16)))))
 
     def _attention_sizes(self) -> list[int]:
         """Return the sizes with enough rows for a gradient to see anything; a given k is tried anyway."""
@@ -241,7 +257,7 @@ class Search:
         chosen = sorted((self.table.bits[i] for i in scored.bits), key=lambda bit: bit.column)
         values = self.values(bit.column for bit in chosen)
         bits = refine(tuple(chosen), {c: v[: self.train] for c, v in values.items()}, self._labels)
-        interaction = Interaction(bits, tuple(self.few_levels(bit.column) for bit in bits))
+        interaction = Interaction(bits, tuple(self.table.levels.get(bit.column) for bit in bits))
         chi = interaction.chi(values)
         strength = correlation(chi[: self.train], self._labels)
         oriented = chi if strength >= 0 else -chi

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from parityscope.errors import InvalidInput
-from parityscope.experiments.contract import Experiment
+from parityscope.errors import InvalidInput, naming_the_extra
+
+if TYPE_CHECKING:
+    from parityscope.experiments.contract import Experiment
 
 _FILES = {
+    "heads-lock-on": "heads_lock_on",
     "H1-figure-1": "h1_figure_1",
     "H1-figure-2": "h1_figure_2",
     "H1-success": "h1_success",
@@ -46,4 +49,5 @@ def load_experiment(experiment_id: str) -> Experiment:
     """
     if experiment_id not in _FILES:
         raise InvalidInput(f"unknown experiment {experiment_id!r}: choose one of {', '.join(_FILES)}")
-    return cast(Experiment, import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))
+    with naming_the_extra():
+        return cast("Experiment", import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))

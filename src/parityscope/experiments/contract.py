@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Scale = Literal["smoke", "laptop", "paper"]
-SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 def named_scale(name: str) -> Scale:
@@ -31,13 +31,27 @@ def named_scale(name: str) -> Scale:
 
 
 class Config(BaseModel):
-    """The full description of one run; frozen, and a misspelt field is an error."""
+    """The full description of one run; frozen, and a misspelt field is an error.
+
+    >>> class Size(Config):
+    ...     n: int
+    >>> Size(n=20)
+    Size(n=20)
+    >>> Size(m=20)
+    Traceback (most recent call last):
+    pydantic_core._pydantic_core.ValidationError: 2 validation errors for Size
+    ...
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Result(NamedTuple):
-    """What `run` returns: numbers for tables (JSON), arrays for pictures."""
+    """What `run` returns: numbers for tables (JSON), arrays for pictures.
+
+    >>> Result({"learned": 3}).numbers["learned"], dict(Result({}).arrays)
+    (3, {})
+    """
 
     numbers: dict[str, Any]
     arrays: Mapping[str, Tensor] = {}
@@ -45,7 +59,12 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A stored result: what one config gave, and where it comes from."""
+    """A stored result: what one config gave, and where it comes from.
+
+    >>> row = Row("H1-success", {"n": 12, "seeds": 4}, {"learned": 3}, seconds=1.5)
+    >>> row.numbers["learned"] / row.config["seeds"]
+    0.75
+    """
 
     experiment: str
     config: dict[str, Any]
@@ -58,14 +77,22 @@ class Row:
 
 
 class Table(NamedTuple):
-    """The numbers a figure shows, as text."""
+    """The numbers a figure shows, as text.
+
+    >>> Table(["n", "learned"], [["12", "3 of 4"]]).rows[0][1]
+    '3 of 4'
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 class Finding(NamedTuple):
-    """What the paper says, and what was computed here."""
+    """What the paper says, and what was computed here.
+
+    >>> Finding("The loss at initialization is 1.", "Mean risk at the start: 1.37.").here
+    'Mean risk at the start: 1.37.'
+    """
 
     paper: str
     here: str
@@ -73,7 +100,15 @@ class Finding(NamedTuple):
 
 @runtime_checkable
 class Experiment(Protocol):
-    """The contract of a file in `experiments/`. `run` never plots and `plot` never trains."""
+    """The contract of a file in `experiments/`. `run` never plots and `plot` never trains.
+
+    Three more names are looked for: TIMED (rows are timings, never measured beside other work), PACK (how many configs
+    of a `Packable` make one program) and COMMAND (what stores the rows, where `reproduce` does not).
+
+    >>> from parityscope.experiments import load_experiment
+    >>> isinstance(load_experiment("H2-parameters"), Experiment)
+    True
+    """
 
     ID: str
     TITLE: str
@@ -103,6 +138,10 @@ class Packable(Protocol):
     """What an experiment adds when several of its configs fit into one batched tensor program.
 
     Configs of equal `batch_shape` may share a program; every run in it must give what it gives alone, to 1e-9.
+
+    >>> from parityscope.experiments import load_experiment
+    >>> [isinstance(load_experiment(name), Packable) for name in ("phase-n-k", "H1-figure-1")]
+    [True, False]
     """
 
     def batch_shape(self, config: Any) -> Hashable:
@@ -116,7 +155,12 @@ class Packable(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a reproduction stands, for a progress display."""
+    """Where a reproduction stands, for a progress display.
+
+    >>> stage = Stage("H1-sgd", done=5, total=20, seconds_left=12.0)
+    >>> f"{stage.done / stage.total:.0%}"
+    '25%'
+    """
 
     experiment: str
     done: int

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.experiments.contract import Config, Row, Scale
-from parityscope.experiments.entropy_studies import COMMAND, MeasuredStudy, shown_studies
+from parityscope.experiments.measured_studies import COMMAND, MeasuredStudy, shown_studies
 from parityscope.figures import colour, new_figure
 from parityscope.language_models.word_problems import Variant
 
@@ -21,7 +21,16 @@ _COLOUR_OF: dict[Variant, int] = {"no CoT": 0, "CoT": 1, "shuffled CoT": 3}
 
 
 def setups(study: MeasuredStudy, reduction: str, variants: Sequence[Variant]) -> list[tuple[str, str, Tensor, Tensor]]:
-    """Return what a panel shows, as label, colour, means and half-widths: W's three setups, or CoT and its control."""
+    """Return what a panel shows, as label, colour, means and half-widths: W's three setups, or CoT and its control.
+
+    >>> import torch
+    >>> from parityscope.experiments.measured_studies import MeasuredModel
+    >>> from parityscope.language_models.measures import MATCHED, MEASURES
+    >>> mean = torch.rand(3, len(MEASURES), 2, 4)
+    >>> study = MeasuredStudy("own.jsonl", 8, [MeasuredModel("qwen2", "float32", "1f0c", mean, mean, {}, {})], None)
+    >>> [label for label, *_ in setups(study, MATCHED, ("shuffled CoT", "CoT"))]
+    ['shuffled CoT', 'CoT']
+    """
     first, *others = study.models
     shown: list[tuple[str, str, Tensor, Tensor]] = [
         (variant, colour(_COLOUR_OF[variant]), *first.heads(variant, reduction)) for variant in variants
@@ -38,7 +47,11 @@ def run(config: Any) -> NoReturn:
 
 
 def draw_studies(rows: Sequence[Row], height: float, draw: Callable[[Any, MeasuredStudy], None]) -> Figure:
-    """Return one figure with a part for every stored study, drawn by `draw`."""
+    """Return one figure with a part for every stored study, drawn by `draw`; how to measure one where there is none.
+
+    >>> draw_studies([], 4, lambda part, study: None).axes[0].texts[0].get_text().split("\\n")[-1] == COMMAND
+    True
+    """
     studies = shown_studies(rows)
     if not studies:
         return _how_to_make_it()

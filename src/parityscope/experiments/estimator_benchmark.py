@@ -17,8 +17,9 @@ from parityscope.errors import InvalidInput
 from parityscope.estimator.baselines import METHODS, OURS, SLOW, TooLarge
 from parityscope.estimator.epistasis import draw_epistasis
 from parityscope.estimator.files import read_table
+from parityscope.experiments.cells import draw_heat_map, ink_on
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import HEAT, colour, new_figure
+from parityscope.figures import colour, new_figure
 from parityscope.measures import Share, wilson_share
 from parityscope.problems import draw_problems, seeded_generator
 from parityscope.threads import single_threaded
@@ -34,7 +35,7 @@ TEXT = (
     "affordable."
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 55, "paper": 1500}
-DATA_VARIABLE = "PARITYSCOPE_DATA"
+_DATA_VARIABLE = "PARITYSCOPE_DATA"
 _FILES = {"parity5+5": "parity5+5.tsv.gz", "GAMETES": "gametes-2way-20.tsv.gz"}
 # What the two files are known to hide: Bits 2, 3, 4, 6, 8 (their parity is the class in every row), and P1, P2.
 _KNOWN = {"parity5+5": ("Bit 2", "Bit 3", "Bit 4", "Bit 6", "Bit 8"), "GAMETES": ("P1", "P2")}
@@ -80,7 +81,7 @@ def _points(tables: int, slow_tables: int) -> list[Point]:
 
 def _files() -> list[Point]:
     """Return the points of real files, where a data folder is given."""
-    folder = os.environ.get(DATA_VARIABLE)
+    folder = os.environ.get(_DATA_VARIABLE)
     known = [kind for kind, name in _FILES.items() if folder and (Path(folder) / name).is_file()]
     shape = {"parity5+5": {"n": 10, "k": 5, "rows": 1124}, "GAMETES": {"n": 20, "k": 2, "rows": 1600}}
     return [Point.model_validate({"kind": kind, **shape[kind], "tables": 1, "slow_tables": 1}) for kind in known]
@@ -97,11 +98,16 @@ CONFIGS: dict[Scale, list[Point]] = {
 
 
 def draw_table(point: Point, seed: int) -> tuple[ndarray, ndarray, tuple[int, ...]]:
-    """Return the columns, the classes 0/1 and the columns that interact."""
+    """Return the columns, the classes 0/1 and the columns that interact.
+
+    >>> X, y, support = draw_table(Point(n=8, k=2, rows=5, noise=0.0), seed=0)
+    >>> X.shape, bool((X[:, support].sum(axis=1) % 2 == y).all())
+    ((5, 8), True)
+    """
     if point.kind in _FILES:
-        folder = os.environ.get(DATA_VARIABLE)
+        folder = os.environ.get(_DATA_VARIABLE)
         if not folder:
-            raise InvalidInput(f"{_FILES[point.kind]} is needed: set {DATA_VARIABLE} to the folder that holds it")
+            raise InvalidInput(f"{_FILES[point.kind]} is needed: set {_DATA_VARIABLE} to the folder that holds it")
         frame = read_table(Path(folder) / _FILES[point.kind])
         columns = frame.drop(columns="class")
         support = tuple(columns.columns.get_loc(name) for name in _KNOWN[point.kind])
@@ -161,14 +167,12 @@ def plot(rows: Sequence[Row]) -> Figure:
                 axes.text(x, y, "–", ha="center", va="center")
                 continue
             grid[y][x] = cell["found"] / cell["tables"]
-            ink = "black" if grid[y][x] > 0.6 else "white"
-            axes.text(x, y, f"{cell['found']}/{cell['tables']}", ha="center", va="center", color=ink, fontsize=10)
+            count, ink = f"{cell['found']}/{cell['tables']}", ink_on(grid[y][x])
+            axes.text(x, y, count, ha="center", va="center", color=ink, fontsize=10)
             times.plot(cell["seconds"], y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
-    axes.imshow(grid, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
-    axes.set(yticks=range(len(methods)), yticklabels=methods, title="tables with exactly the hidden columns found")
-    axes.set_xticks(range(len(rows)), [Point.model_validate(row.config).label() for row in rows], fontsize=9)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    names = [Point.model_validate(row.config).label() for row in rows]
+    draw_heat_map(axes, grid, names, methods, column_size=9)
+    axes.set_title("tables with exactly the hidden columns found")
     if "auto" in methods and len(methods) > len(OURS):
         axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)
     times.set(xscale="log", xlabel="CPU seconds per table", title="time, a dot per column")

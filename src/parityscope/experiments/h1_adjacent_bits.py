@@ -91,6 +91,10 @@ def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
 
     S is then a sum of whole bits, and every readout is (−1)^S there: right on all inputs if exactly the hidden bits
     are attended by an odd number of heads, right on half of them otherwise.
+
+    >>> trained = learn(Parity(8, (1, 2)), "repaired", (3, 4, 5))  # neighbours
+    >>> trained.learned.tolist(), hard_attention_is_right(trained).tolist()
+    ([True, True, True], [True, False, True])
     """
     attended = run.model.score_weights(hard=True).detach().round().long() % 2 == 1
     return (attended == torch.stack([problem.mask() for problem in run.problems])).all(-1)

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
+from parityscope.experiments.contract import SCALES, Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import HEAT, colour, new_figure
-from parityscope.models import ParityTransformer, ZigZag
+from parityscope.models import parity_transformer
 from parityscope.problems import Parity
 
 ID = "H1-figure-1"
@@ -35,17 +35,14 @@ class WorkedExample(Config):
     temperature: float = 1 / 7
 
 
-CONFIGS: dict[Scale, list[WorkedExample]] = {scale: [WorkedExample()] for scale in ("smoke", "laptop", "paper")}
+CONFIGS: dict[Scale, list[WorkedExample]] = {scale: [WorkedExample()] for scale in SCALES}
 
 
 def run(config: WorkedExample) -> Result:
     """Send the bits through the construction of Proposition 3 and keep every intermediate number."""
     n, k = len(config.bits), len(config.support)
-    readout = ZigZag(k)
-    model = ParityTransformer(n, k, temperature=config.temperature, readout=readout)
+    model = parity_transformer(n, config.support, config.temperature)
     with torch.no_grad():
-        # H1, Eq. (2): head i points at B_i.
-        model.directions.copy_(model.positions[list(config.support)])
         x = torch.tensor([config.bits])
         S = model.score(x)
         neurons = (S[:, None] + 0.5 - torch.arange(1, k + 1)).relu()
@@ -151,7 +148,6 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
             "Proposition 3: heads aligned with B give risk 0.",
             f"At the paper's own temperature 1/n the prediction is {numbers['prediction']:.3f} for the label "
             f"{numbers['label']:+d}; with hard attention (temperature to 0) it is {numbers['hard_prediction']:.3f}. "
-            "The "
-            "construction is exact only in that limit.",
+            "The construction is exact only in that limit.",
         )
     ]

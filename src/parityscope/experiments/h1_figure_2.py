@@ -12,10 +12,10 @@ from matplotlib.image import AxesImage
 from pydantic import Field
 from torch import Tensor
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import HEAT, colour
 from parityscope.learning import learn
-from parityscope.measures import wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
 
@@ -175,7 +175,7 @@ def table(rows: Sequence[Row]) -> Table:
             [
                 row.config["label"],
                 ", ".join(map(str, row.config["support"])),
-                str(wilson_share(row.numbers["learned"], row.config["seeds"])),
+                str(share_of([row])),
                 f"{row.numbers['one_head_per_bit']} of {row.numbers['learned']}",
                 str(row.numbers["shown_seed"]),
                 f"{row.numbers['risk']:.4f}",

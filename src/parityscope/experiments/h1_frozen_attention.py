@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from statistics import median
+from typing import Any, Literal, get_args
 
 import torch
 from matplotlib.figure import Figure
@@ -41,13 +42,7 @@ Kind = Literal[
     "learned, population",
     "learned, N examples",
 ]
-_KINDS: tuple[Kind, ...] = (
-    "frozen soft, random bits",
-    "frozen soft, least attended bits",
-    "frozen hard, worst bits",
-    "learned, population",
-    "learned, N examples",
-)
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _HEADS = 3
 
 
@@ -94,13 +89,26 @@ def run(config: Size) -> Result:
 
 
 def frozen_heads(n: int, seeds: Sequence[int]) -> ParityTransformer:
-    """Return H1's random heads at their start, one run per seed."""
+    """Return H1's random heads at their start, one run per seed: three heads at τ = 1/n.
+
+    >>> heads = frozen_heads(12, range(5))
+    >>> tuple(heads.attention().shape), round(1 / heads.temperature)
+    ((5, 3, 12), 12)
+    """
     recipe = named_recipe("as-written").resolved(n, _HEADS)
     return build_model(recipe, n, _HEADS, seeds)
 
 
 def least_attended(heads: ParityTransformer) -> list[tuple[int, ...]]:
-    """Return, for every run, the positions that get least attention: what frozen heads tell least about."""
+    """Return, for every run, the positions that get least attention: what frozen heads tell least about.
+
+    Two positions of five are not among them: those that the head looks at.
+
+    >>> from parityscope.models.positions import circle
+    >>> looking_between = circle(5)[[1, 2]].mean(0)
+    >>> sorted(least_attended(ParityTransformer(5, 1, directions=looking_between.expand(1, 1, 2)))[0])
+    [0, 3, 4]
+    """
     return [tuple(row.tolist()) for row in heads.score_weights().detach().topk(_HEADS, largest=False).indices]
 
 
@@ -144,10 +152,6 @@ def _hard(config: Size, problems: Sequence[Parity]) -> Result:
     return Result({"risk": worst, "risk_of_random_bits": drawn})
 
 
-def _median(values: Sequence[float]) -> float:
-    return float(torch.tensor(values, dtype=torch.float64).quantile(0.5))
-
-
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw risk against n with both bounds, and the norms of the trained FFNN-1."""
     figure, (left, right) = new_figure(12.5, 5.0, 1, 2, width_ratios=[1.7, 1])
@@ -181,7 +185,7 @@ def _draw_dots(axes: Any, rows: Sequence[Row], name: str, index: int, label: str
     for row in rows:
         values = _values(row, name)
         axes.plot([row.config["n"] + shift] * len(values), values, ".", color=colour(index), alpha=0.45, markersize=6)
-    medians = [_median(_values(row, name)) for row in rows]
+    medians = [median(_values(row, name)) for row in rows]
     own = label if name == "risk" else None
     axes.plot([row.config["n"] + shift for row in rows], medians, color=colour(index), linewidth=1.8, label=own)
 
@@ -197,11 +201,11 @@ def table(rows: Sequence[Row]) -> Table:
         return [
             row.config["kind"].replace("N", str(row.config["samples"])),
             str(n),
-            f"{_median(risk):.4f}",
+            f"{median(risk):.4f}",
             f"{min(risk):.4f}",
             f"{max(risk):.4f}",
             f"{max(numbers['accuracy']):.3f}" if "accuracy" in numbers else "–",
-            f"{_median(_values(row, 'norms')):.1f}" if "alpha" in numbers else "–",
+            f"{median(_values(row, 'norms')):.1f}" if "alpha" in numbers else "–",
             f"{max(bound):.4f}" if bound else "–",
         ]
 
@@ -215,8 +219,8 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     def smallest(kind: Kind) -> str:
         return ", ".join(f"{min(row.numbers['risk']):.3f} at n = {row.config['n']}" for row in by_kind[kind])
 
-    def median(kind: Kind) -> str:
-        return ", ".join(f"{_median(row.numbers['risk']):.3f} at n = {row.config['n']}" for row in by_kind[kind])
+    def middle(kind: Kind) -> str:
+        return ", ".join(f"{median(row.numbers['risk']):.3f} at n = {row.config['n']}" for row in by_kind[kind])
 
     soft = [row for kind in _KINDS[:2] for row in by_kind[kind]]
     bounds = [bound for row in soft for bound in row.numbers["bound"]]
@@ -235,11 +239,11 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         Finding(
             "Corollary 20: behind frozen hard attention no classification head can do better than 1 − 2m/2^⌈(n−1)/m⌉.",
             f"Exact Bayes risk for the worst bits minus the bound: {min(gaps):.3f} at the smallest over {len(gaps)} "
-            f"draws of heads; median risk {median(_KINDS[2])}.",
+            f"draws of heads; median risk {middle(_KINDS[2])}.",
         ),
         Finding(
             "Attention learning is needed.",
-            f"With the same heads trained, median risk {median(_KINDS[3])} on the population, {median(_KINDS[4])} from "
+            f"With the same heads trained, median risk {middle(_KINDS[3])} on the population, {middle(_KINDS[4])} from "
             f"{by_kind[_KINDS[4]][0].config['samples']} examples.",
         ),
     ]

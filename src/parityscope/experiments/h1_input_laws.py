@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from matplotlib.figure import Figure
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, draw_shares, new_figure
 from parityscope.learning import learn
-from parityscope.measures import Share, wilson_share
-from parityscope.models import ParityTransformer, parity_ffnn
+from parityscope.models import parity_ffnn, parity_transformer
 from parityscope.problems import Parity, draw_problems
 from parityscope.risk import population_risk
 
@@ -30,7 +29,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 1, "laptop": 9, "paper": 200}
 Kind = Literal["express", "repaired, population", "bounded, population", "bounded, N examples"]
-_LEARNERS: tuple[Kind, ...] = ("repaired, population", "bounded, population", "bounded, N examples")
+_LEARNERS: tuple[Kind, ...] = get_args(Kind)[1:]
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
 _FLOOR = 1e-12  # drawn for anything smaller
 
@@ -51,7 +50,7 @@ def _configs(n: int, k: int, seeds: int, samples: int, biases: Sequence[float], 
     laws = [(bias, 0.0) for bias in biases] + [(0.5, noise) for noise in noises if noise > 0]
     return [
         Law(kind=kind, n=n, k=k, bias=bias, noise=noise, seeds=seeds, samples=samples)
-        for kind in ("express", *_LEARNERS)
+        for kind in get_args(Kind)
         for bias, noise in laws
     ]
 
@@ -61,19 +60,6 @@ CONFIGS: dict[Scale, list[Law]] = {
     "laptop": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
     "paper": _configs(16, 3, 64, 8000, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)),
 }
-
-
-def transformer_for(n: int, support: Sequence[int], temperature: float) -> ParityTransformer:
-    """Return Prop. 3's transformer: head i points at hidden bit B_i.
-
-    >>> model = transformer_for(8, (1, 4), 0.01)
-    >>> model.attention(hard=True).argmax(-1).tolist()
-    [1, 4]
-    """
-    # H1, Eq. (2): a13 = sin(2πB_i/n), a14 = cos(2πB_i/n), positions counted from 1.
-    angle = 2 * math.pi * (torch.tensor(support, dtype=torch.float64) + 1) / n
-    directions = torch.stack([angle.sin(), angle.cos()], dim=-1)
-    return ParityTransformer(n, len(support), temperature=temperature, directions=directions)
 
 
 def run(config: Law) -> Result:
@@ -101,14 +87,13 @@ def _express(config: Law, problems: Sequence[Parity]) -> Result:
     with torch.no_grad():
         ffnn = [float(population_risk(parity_ffnn(p.n, p.support), p).value) - unavoidable for p in problems]
         transformer = [
-            [float(population_risk(transformer_for(p.n, p.support, t / p.n), p).value) - unavoidable for p in problems]
+            [
+                float(population_risk(parity_transformer(p.n, p.support, t / p.n), p).value) - unavoidable
+                for p in problems
+            ]
             for t in _TEMPERATURES
         ]
     return Result({"ffnn": max(map(abs, ffnn)), "transformer": [max(map(abs, risks)) for risks in transformer]})
-
-
-def _share(row: Row) -> Share:
-    return wilson_share(row.numbers["learned"], row.config["seeds"])
 
 
 def _name(row: Row) -> str:
@@ -138,7 +123,7 @@ def plot(rows: Sequence[Row]) -> Figure:
             own = sorted((r for r in chosen if r.config["kind"] == kind), key=lambda row: float(row.config[name]))
             shift = 0.006 * (index - 1)
             style: dict[str, Any] = {"color": colour(index), "label": _name(own[0])}
-            draw_shares(axes, [row.config[name] + shift for row in own], [_share(row) for row in own], **style)
+            draw_shares(axes, [row.config[name] + shift for row in own], [share_of([row]) for row in own], **style)
         axes.set(
             xlabel=what,
             ylabel="share of seeds",
@@ -159,7 +144,7 @@ def table(rows: Sequence[Row]) -> Table:
             text = f"FFNN-1 {row.numbers['ffnn']:.1e}; transformer {by_temperature}"
             return ["Prop. 3's constructions", *law, "–", "–", "–", "–", text]
         numbers = [f"{row.numbers[name]:.4f}" for name in ("median_accuracy", "constant_accuracy")]
-        return [_name(row), *law, str(_share(row)), str(row.numbers["recovered"]), *numbers, "–"]
+        return [_name(row), *law, str(share_of([row])), str(row.numbers["recovered"]), *numbers, "–"]
 
     return Table(header, [line(row) for row in rows])
 

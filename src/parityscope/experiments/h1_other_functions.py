@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, draw_shares, new_figure
 from parityscope.learning import LEARNED_ACCURACY
-from parityscope.measures import Share, wilson_share
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
 from parityscope.problems import seeded_generator
@@ -32,12 +32,17 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 1, "laptop": 11, "paper": 900}
 Architecture = Literal["attention", "FFNN-1"]
-_ARCHITECTURES: tuple[Architecture, ...] = ("attention", "FFNN-1")
+_ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 _HEADS_PER_BIT, _WIDTH, _START_RADIUS, _CHECKED_ON = 2, 16, 2.0, 2**14
 
 
 class FewBits(NamedTuple):
-    """A function of k signs χ_i = (−1)^{x_i}, and how it reads."""
+    """A function of k signs χ_i = (−1)^{x_i}, and how it reads.
+
+    >>> majority = FUNCTIONS["majority"]
+    >>> majority.formula, majority.label(torch.tensor([1.0, -1.0, -1.0])).item()
+    ('sign(χ₁ + χ₂ + χ₃)', -1.0)
+    """
 
     k: int
     label: Callable[[Float[Tensor, "*batch k"]], Float[Tensor, "*batch"]]
@@ -91,7 +96,11 @@ CONFIGS: dict[Scale, list[Task]] = {
 
 
 def attention_networks(n: int, k: int, seeds: Sequence[int]) -> AttentionFFNN:
-    """Return one network of separate heads per seed, on a run axis."""
+    """Return one network of separate heads per seed, on a run axis.
+
+    >>> attention_networks(8, 3, range(5)).attention().shape  # two heads per hidden bit
+    torch.Size([5, 6, 8])
+    """
     numbers = default_numbers_per_head(n)
 
     def one(seed: int) -> AttentionFFNN:
@@ -112,7 +121,11 @@ def matched_width(parameters: int, n: int) -> int:
 
 
 def hidden_places(n: int, k: int, seeds: Sequence[int]) -> Tensor:
-    """Return each seed's hidden bits in the order the function reads them, (runs, k)."""
+    """Return each seed's hidden bits in the order the function reads them, (runs, k).
+
+    >>> hidden_places(3, 3, [0, 1]).sort().values.tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
     return torch.stack([torch.randperm(n, generator=seeded_generator(seed, "support"))[:k] for seed in seeds])
 
 
@@ -158,10 +171,6 @@ def _checked_accuracy(network: nn.Module, target: Callable[[Tensor], Tensor], n:
         return ((network(x) > 0) == (target(x) > 0)).double().mean(-1)
 
 
-def _share(row: Row) -> Share:
-    return wilson_share(row.numbers["learned"], row.config["seeds"])
-
-
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw one panel per n: functions side by side, both architectures."""
     sizes = sorted({row.config["n"] for row in rows})
@@ -173,7 +182,7 @@ def plot(rows: Sequence[Row]) -> Figure:
             chosen = [row for row in rows if (row.config["n"], row.config["architecture"]) == (n, kind)]
             places = [names.index(row.config["function"]) + 0.16 * (index - 0.5) for row in chosen]
             style: dict[str, Any] = {"linestyle": "", "color": colour(index), "markersize": 8, "label": kind}
-            draw_shares(axes, places, [_share(row) for row in chosen], **style)
+            draw_shares(axes, places, [share_of([row]) for row in chosen], **style)
             counts[kind] = sorted({row.numbers["parameters"] for row in chosen})
         described = "; ".join(f"{kind} {' or '.join(map(str, count))}" for kind, count in counts.items())
         axes.set_title(f"n = {n} (trained numbers: {described})", fontsize=10)
@@ -207,7 +216,7 @@ def table(rows: Sequence[Row]) -> Table:
             str(row.config["n"]),
             row.config["architecture"],
             str(row.numbers["parameters"]),
-            str(_share(row)),
+            str(share_of([row])),
             f"{row.numbers['rate']:g}",
             f"{row.numbers['median_accuracy']:.4f}",
             "–" if steps is None else f"{steps:.0f}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool
@@ -32,7 +32,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 14, "paper": 900}
 Kind = Literal["FFNN-1", "bounded, fresh examples", "repaired, population"]
-_KINDS: tuple[Kind, ...] = ("FFNN-1", "bounded, fresh examples", "repaired, population")
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _EXACT_BITS, _ESTIMATE_EXAMPLES = 16, 2**14
 
 
@@ -134,7 +134,14 @@ def _grow(config: Size, problems: Sequence[Parity]) -> list[dict[str, Any]]:
 
 
 def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " runs"]:
-    """Say which runs classify more than 99 % of all inputs right: exact up to 16 bits, on fresh examples beyond."""
+    """Say which runs classify more than 99 % of all inputs right: exact up to 16 bits, on fresh examples beyond.
+
+    >>> from parityscope.models import parity_ffnn
+    >>> from parityscope.training.networks import stacked
+    >>> problem, other = Parity(7, (0, 2)), Parity(7, (0, 3))
+    >>> network_learned(stacked([parity_ffnn(7, (0, 2))] * 2), [problem, other]).tolist()
+    [True, False]
+    """
     with torch.no_grad():
         if problems[0].n <= _EXACT_BITS:
             return population_accuracy(net, problems).value > LEARNED_ACCURACY
@@ -170,7 +177,12 @@ def _share(row: Row, one: dict[str, Any]) -> Share:
 
 
 def smallest(row: Row) -> dict[str, Any] | None:
-    """Return the first model of a row that learned in more than half of the seeds."""
+    """Return the first model of a row that learned in more than half of the seeds.
+
+    >>> tried = [{"width": 2, "learned": 2}, {"width": 4, "learned": 3}]
+    >>> smallest(Row("", {"seeds": 4}, {"tried": tried}))["width"]
+    4
+    """
     return next((one for one in row.numbers["tried"] if 2 * one["learned"] > row.config["seeds"]), None)
 
 

@@ -72,7 +72,12 @@ CONFIGS: dict[Scale, list[Training]] = {
 
 
 class Reading(NamedTuple):
-    """What the weights say: the k largest as a mask, those above ½ as a mask, and the gap after the k-th."""
+    """What the weights say: the k largest as a mask, those above ½ as a mask, and the gap after the k-th.
+
+    >>> reading = read_support(torch.tensor([0.75, 0.25, 0.0]), 2)
+    >>> reading.largest.tolist(), reading.above_half.tolist(), reading.gap.item()
+    ([True, True, False], [True, False, False], 0.25)
+    """
 
     largest: Bool[Tensor, "*runs n"]
     above_half: Bool[Tensor, "*runs n"]
@@ -96,6 +101,11 @@ def reading_is_confirmed(reading: Bool[Tensor, " n"], problem: Parity, generator
     """Say whether the parity of the named bits agrees with every one of 32 fresh examples.
 
     A wrong set of bits agrees with each of them with probability ½ (uniform bits, clean labels).
+
+    >>> problem, g = Parity(4, (0, 2)), torch.Generator().manual_seed(0)
+    >>> right, wrong = torch.tensor([True, False, True, False]), torch.tensor([True, True, False, False])
+    >>> reading_is_confirmed(right, problem, g), reading_is_confirmed(wrong, problem, g)
+    (True, False)
     """
     if not bool(reading.any()):
         return False
@@ -155,6 +165,11 @@ def calibration(rows: Sequence[Row], *, learned: bool) -> list[tuple[float, floa
     """Return per bin of the gap its mean, the share of stages at which the rule was right, and runs that had any.
 
     The share's interval is that of as many trials as runs fell into the bin.
+
+    >>> stages = {"gap": torch.tensor([[0.01], [0.75]]), "largest": torch.tensor([[False], [True]])}
+    >>> row = Row("", {}, {}, {**stages, "learned": torch.tensor([True])})
+    >>> [(round(gap, 2), value) for gap, value, _ in calibration([row], learned=True)]
+    [(0.01, 0.0), (0.75, 1.0)]
     """
     points = []
     for low, high in pairwise(_GAPS):

@@ -9,10 +9,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from pydantic import Field
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, new_figure
 from parityscope.learning import learn
-from parityscope.measures import wilson_share
 from parityscope.problems import draw_problems
 from parityscope.theory import theorem_5_decrement
 
@@ -87,7 +87,7 @@ def plot(rows: Sequence[Row]) -> Figure:
             bound = row.numbers["first_risk"] * (steps * math.log1p(-row.numbers["decrement"])).exp()
             axes.plot(steps.numpy(), bound.numpy(), "--", color=colour(1), linewidth=2)
             axes.text(0.5, 0.78, "$c^t$ of Theorem 5", color=colour(1), ha="center", transform=axes.transAxes)
-        share = wilson_share(row.numbers["learned"], row.config["seeds"])
+        share = share_of([row])
         axes.set_title(f"{row.config['label']}\n{share.successes} of {share.trials} learned", fontsize=10.5)
         axes.set(xlabel="step", yscale="log")
     panels[0].set_ylabel("risk")
@@ -103,7 +103,7 @@ def table(rows: Sequence[Row]) -> Table:
             [
                 row.config["label"],
                 row.numbers["loss"],
-                str(wilson_share(row.numbers["learned"], row.config["seeds"])),
+                str(share_of([row])),
                 f"{row.numbers['first_risk']:.4f}",
                 f"{row.numbers['last_risk_median']:.4f}",
                 _decrement(row),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 from pydantic import Field
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, draw_shares, new_figure
 from parityscope.learning import LEARNED_ACCURACY, learn
-from parityscope.measures import Share, found_support, measured_accuracy, wilson_share
+from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import draw_problems
 
@@ -115,14 +117,6 @@ def run(config: Cell) -> Result:
     )
 
 
-def _share(row: Row) -> Share:
-    return wilson_share(row.numbers["learned"], row.config["seeds"])
-
-
-def _median(values: Sequence[int]) -> float:
-    return float(torch.tensor(values, dtype=torch.float64).quantile(0.5))
-
-
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw share, steps and examples against the batch size; the full batch stands at the right."""
     figure, (left, middle, right) = new_figure(13.5, 4.8, 1, 3)
@@ -134,7 +128,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         shift = 0.07 * (index - (len(labels) - 1) / 2)
         style = {"color": colour(index), "linestyle": "--" if "plain" in label else "-"}
         where = [places[row.config["batch"]] + shift for row in chosen]
-        draw_shares(left, where, [_share(row) for row in chosen], label=label, **style)
+        draw_shares(left, where, [share_of([row]) for row in chosen], label=label, **style)
         timed = [(place, row) for place, row in zip(where, chosen, strict=True) if row.numbers["learned_at"]]
         _draw_spans(middle, [(place, row.numbers["learned_at"]) for place, row in timed], style)
         fresh = [(place, row) for place, row in timed if row.config["batch"]]
@@ -153,7 +147,7 @@ def plot(rows: Sequence[Row]) -> Figure:
 
 def _draw_spans(axes: Any, spans: Sequence[tuple[float, Sequence[int]]], style: Mapping[str, Any]) -> None:
     if spans:
-        medians = [_median(values) for _, values in spans]
+        medians = [median(values) for _, values in spans]
         below = [middle - min(values) for middle, (_, values) in zip(medians, spans, strict=True)]
         above = [max(values) - middle for middle, (_, values) in zip(medians, spans, strict=True)]
         axes.errorbar([place for place, _ in spans], medians, yerr=(below, above), marker="o", capsize=3, **style)
@@ -169,10 +163,10 @@ def table(rows: Sequence[Row]) -> Table:
             row.config["label"],
             f"{row.numbers['learning_rate']:g}",
             str(batch) if batch else "population",
-            str(_share(row)),
+            str(share_of([row])),
             str(row.numbers["recovered"]),
-            f"{_median(times):.0f}" if times else "–",
-            f"{_median(times) * batch:.0f}" if times and batch else "–",
+            f"{median(times):.0f}" if times else "–",
+            f"{median(times) * batch:.0f}" if times and batch else "–",
         ]
 
     return Table(header, [line(row) for row in rows])
@@ -192,12 +186,12 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         return f"{label}: " + ", ".join(parts)
 
     best = [row for row in rows if row.config["batch"] and row.numbers["learned"] == row.config["seeds"]]
-    fewest = min(best, key=lambda row: _median(row.numbers["learned_at"]) * row.config["batch"], default=None)
+    fewest = min(best, key=lambda row: median(row.numbers["learned_at"]) * row.config["batch"], default=None)
     examples = (
         "No method learned every seed from fresh examples."
         if fewest is None
         else f"Fewest examples with every seed learned: {fewest.config['label']} at batch {fewest.config['batch']}, "
-        f"{_median(fewest.numbers['learned_at']) * fewest.config['batch']:.0f} in the median, of "
+        f"{median(fewest.numbers['learned_at']) * fewest.config['batch']:.0f} in the median, of "
         f"2^{fewest.config['n']} = {2 ** fewest.config['n']} different inputs."
     )
     return [

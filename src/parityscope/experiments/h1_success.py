@@ -7,10 +7,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from parityscope.experiments.cells import draw_heat_map, ink_on, share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import HEAT, new_figure
+from parityscope.figures import new_figure
 from parityscope.learning import learn
-from parityscope.measures import Share, wilson_share
 from parityscope.problems import draw_problems
 
 ID = "H1-success"
@@ -112,10 +112,6 @@ def run(config: Cell) -> Result:
     )
 
 
-def _share(row: Row) -> Share:
-    return wilson_share(row.numbers["learned"], row.config["seeds"])
-
-
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw recipes × sizes as a heat map with the counts written in."""
     labels = list(dict.fromkeys(row.config["label"] for row in rows))
@@ -124,17 +120,13 @@ def plot(rows: Sequence[Row]) -> Figure:
     grid = [[float("nan")] * len(sizes) for _ in labels]
     for row in rows:
         y, x = labels.index(row.config["label"]), sizes.index((row.config["n"], row.config["k"]))
-        share = _share(row)
+        share = share_of([row])
         grid[y][x] = share.value
-        ink = "black" if share.value > 0.6 else "white"
+        ink = ink_on(share.value)
         axes.text(x, y - 0.12, f"{share.successes}/{share.trials}", ha="center", va="center", color=ink, fontsize=10)
         interval = f"{share.low:.0%}–{share.high:.0%}"
         axes.text(x, y + 0.25, interval, ha="center", va="center", color=ink, fontsize=7)
-    image = axes.imshow(grid, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
-    axes.set(xticks=range(len(sizes)), yticks=range(len(labels)), yticklabels=labels)
-    axes.set_xticklabels([f"n={n}\nk={k}" for n, k in sizes], fontsize=9)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    image = draw_heat_map(axes, grid, [f"n={n}\nk={k}" for n, k in sizes], labels, column_size=9)
     figure.colorbar(image, ax=axes, label="share of seeds", pad=0.01)
     return figure
 
@@ -151,7 +143,7 @@ def table(rows: Sequence[Row]) -> Table:
                 str(row.config["k"]),
                 "population" if row.config["samples"] is None else str(row.config["samples"]),
                 f"{row.numbers['learned']} of {row.config['seeds']}",
-                f"{_share(row).low:.2f} to {_share(row).high:.2f}",
+                f"{share_of([row]).low:.2f} to {share_of([row]).high:.2f}",
                 str(row.numbers["recovered"]),
                 str(row.numbers["numbers_per_run"]),
                 "–" if row.numbers["median_steps"] is None else str(row.numbers["median_steps"]),
@@ -166,8 +158,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
 
     def total(label: str) -> str:
         chosen = [row for row in rows if row.config["label"] == label]
-        share = wilson_share(sum(r.numbers["learned"] for r in chosen), sum(r.config["seeds"] for r in chosen))
-        return f"{share} over {len(chosen)} sizes"
+        return f"{share_of(chosen)} over {len(chosen)} sizes"
 
     def named(label: str) -> int:
         return sum(row.numbers["recovered"] for row in rows if row.config["label"] == label)

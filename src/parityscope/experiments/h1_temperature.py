@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pydantic import Field
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, draw_shares, new_figure
 from parityscope.learning import learn
-from parityscope.measures import Share, wilson_share
 from parityscope.problems import draw_problems
 from parityscope.training.recipes import named_recipe
 
@@ -29,7 +29,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 14, "paper": 600}
 Start = Literal["own radius", "own sharpness"]
-_STARTS: tuple[Start, ...] = ("own radius", "own sharpness")
+_STARTS: tuple[Start, ...] = get_args(Start)
 
 
 class Cell(Config):
@@ -109,10 +109,6 @@ def run(config: Cell) -> Result:
     )
 
 
-def _share(row: Row) -> Share:
-    return wilson_share(row.numbers["learned"], row.config["seeds"])
-
-
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw share, steps and final sharpness against the temperature."""
     figure, (left, middle, right) = new_figure(13.5, 4.9, 1, 3)
@@ -129,7 +125,7 @@ def plot(rows: Sequence[Row]) -> Figure:
             # Neighbouring curves are set a little apart, so that their intervals can be told from each other.
             apart = 1.045 ** (2 * index + _STARTS.index(start) - len(labels))
             places = [row.config["temperature"] * apart for row in chosen]
-            draw_shares(left, places, [_share(row) for row in chosen], **style)
+            draw_shares(left, places, [share_of([row]) for row in chosen], **style)
             for axes, name in ((middle, "median_steps"), (right, "median_length")):
                 points = [(row.config["temperature"], row.numbers[name]) for row in chosen if row.numbers[name]]
                 axes.plot([tau for tau, _ in points], [value for _, value in points], linewidth=1.6, **style)
@@ -170,7 +166,7 @@ def table(rows: Sequence[Row]) -> Table:
                 row.config["label"],
                 f"{row.config['temperature']:.3g}",
                 row.config["start"],
-                str(_share(row)),
+                str(share_of([row])),
                 str(row.numbers["recovered"]),
                 number(row.numbers["median_steps"]),
                 str(row.numbers["steps_allowed"]),
@@ -186,8 +182,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
 
     def total(label: str, *, vanishing: bool) -> str:
         chosen = [r for r in rows if r.config["label"] == label and (r.config["temperature"] < 1) == vanishing]
-        share = wilson_share(sum(r.numbers["learned"] for r in chosen), sum(r.config["seeds"] for r in chosen))
-        return f"{label} {share}"
+        return f"{label} {share_of(chosen)}"
 
     labels = list(dict.fromkeys(row.config["label"] for row in rows))
     lengths = [

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, new_figure
 from parityscope.learning import learn
-from parityscope.measures import wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems
 from parityscope.risk import population_risk
@@ -93,6 +93,11 @@ def gradient_parts(model: ParityTransformer, problems: Sequence[Parity], loss: s
 
     Label noise ν scales the first by 1 − 2ν and leaves the second, so two noise levels tell them apart exactly, for
     every loss that is a mean over inputs (the squared mean hinge is not).
+
+    >>> model = build_model(named_recipe("repaired").resolved(8, 2), 8, 2, (0,))
+    >>> dependent, free = gradient_parts(model, [Parity(8, (1, 4))], "hinge")
+    >>> bool(free.abs().max() < 1e-12 < dependent.norm())  # the cosine's hinge risk is 1 − C: all of it knows B
+    True
     """
 
     def gradient(noise: float) -> Tensor:
@@ -177,7 +182,7 @@ def _draw_sizes(axes: Axes, rows: Sequence[Row], index: int, name: str) -> None:
 def _draw_prediction(axes: Axes, rows: Sequence[Row], index: int) -> None:
     for row in rows:
         if "learned" in row.numbers:
-            share = wilson_share(row.numbers["learned"], row.config["seeds"])
+            share = share_of([row])
             span = [[share.value - share.low], [share.high - share.value]]
             axes.errorbar(row.numbers["share"], share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
 
@@ -212,9 +217,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     high = [row for row in trained if row.numbers["share"] >= 0.5]
 
     def learned(chosen: Sequence[Row]) -> str:
-        if not chosen:
-            return "none tried"
-        return str(wilson_share(sum(r.numbers["learned"] for r in chosen), sum(r.config["seeds"] for r in chosen)))
+        return str(share_of(chosen)) if chosen else "none tried"
 
     return [
         Finding(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
 from parityscope.figures import colour, new_figure
 from parityscope.theory import one_gradient_samples
-from parityscope.training.one_gradient import smallest_samples
+from parityscope.training.one_gradient import counts_around, smallest_samples
 from parityscope.training.pair_step import fitted_exponent
 
 ID = "H2-samples"
@@ -22,7 +22,6 @@ TEXT = (
     " k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to (2/π)√((k−1)n)."
 )
 COST: dict[Scale, float] = {"smoke": 0.6, "laptop": 20, "paper": 600}
-_GRID = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 
 
 class Cell(Config):
@@ -61,7 +60,7 @@ def run(config: Cell) -> Result:
     """Find the smallest N on a grid around the prediction."""
     two_neuron = config.k == 2
     predicted = one_gradient_samples(config.n, config.k, config.r, two_neuron=two_neuron)
-    counts = [int(factor * predicted) for factor in _GRID]
+    counts = counts_around(predicted)
     found = smallest_samples(config.n, config.k, config.trials, counts, r=config.r, two_neuron=two_neuron)
     return Result({"predicted": predicted, "samples": found.samples, "counts": counts, "shares": found.shares})
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from parityscope.experiments.cells import draw_heat_map, ink_on, share_of
 from parityscope.experiments.contract import Config, Finding, Result, Row, Scale, Table
-from parityscope.figures import HEAT, new_figure
+from parityscope.figures import new_figure
 from parityscope.learning import learn
-from parityscope.measures import wilson_share
 from parityscope.problems import draw_problems
 from parityscope.theory import one_head_numbers
 from parityscope.training.recipes import named_recipe
@@ -78,17 +78,11 @@ def plot(rows: Sequence[Row]) -> Figure:
         for row in (row for row in rows if row.config["part"] == part):
             y, x = sizes.index(row.config["n"]), ks.index(row.config["k"])
             grid[y][x] = row.numbers["learned"] / row.config["seeds"]
-            ink = "black" if grid[y][x] > 0.6 else "white"
             steps = row.numbers["most_steps"]
             text = f"{row.numbers['learned']}/{row.config['seeds']}\n" + ("–" if steps is None else f"≤ {steps}")
-            ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=8)
-        image = ax.imshow(grid, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
-        ax.set(
-            xticks=range(len(ks)), xticklabels=ks, yticks=range(len(sizes)), yticklabels=sizes, xlabel="k", ylabel="n"
-        )
-        ax.set_title(f"r = {'' if part == 1 else f'{part:g} × '}⌈3k log n⌉")
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
+            ax.text(x, y, text, ha="center", va="center", color=ink_on(grid[y][x]), fontsize=8)
+        image = draw_heat_map(ax, grid, [str(k) for k in ks], [str(n) for n in sizes])
+        ax.set(xlabel="k", ylabel="n", title=f"r = {'' if part == 1 else f'{part:g} × '}⌈3k log n⌉")
     figure.colorbar(image, ax=list(axes), label="share of seeds", pad=0.01)
     return figure
 
@@ -117,11 +111,9 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
 
     def total(part: float) -> str:
         chosen = [row for row in rows if row.config["part"] == part]
-        learned = sum(row.numbers["learned"] for row in chosen)
-        share = wilson_share(learned, sum(row.config["seeds"] for row in chosen))
         once = sum(row.numbers["in_one_step"] for row in chosen)
         most = max((row.numbers["most_steps"] or 0) for row in chosen)
-        return f"{share} seeds learn, {once} of them in one step, none needs more than {most}"
+        return f"{share_of(chosen)} seeds learn, {once} of them in one step, none needs more than {most}"
 
     return [
         Finding(

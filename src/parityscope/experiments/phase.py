@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from pydantic import Field
 
 from parityscope.experiments import training_runs
+from parityscope.experiments.cells import ink_on, share_of
 from parityscope.experiments.contract import Config, Result, Row, Table
 from parityscope.experiments.training_runs import Training, train_together
 from parityscope.figures import HEAT, colour, new_figure
-from parityscope.measures import Share, wilson_share
 
 # Cells per program: some thousand runs, after which a program is no longer bound by its overhead.
 PACK = 64
@@ -66,16 +66,16 @@ def run(config: Cell) -> Result:
     return run_batch([config])[0]
 
 
-def share_of(rows: Sequence[Row]) -> Share:
-    """Return the share of seeds that learned, over all rows."""
-    return wilson_share(sum(row.numbers["learned"] for row in rows), sum(row.config["seeds"] for row in rows))
-
-
 Axis = Callable[[Row], float]
 
 
 def panels_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of every panel, in the order they were made."""
+    """Return the rows of every panel, in the order they were made.
+
+    >>> rows = [Row("phase-n-k", {"panel": name}, {}) for name in ("bounded", "repaired", "bounded")]
+    >>> {name: len(cells) for name, cells in panels_of(rows).items()}
+    {'bounded': 2, 'repaired': 1}
+    """
     names = list(dict.fromkeys(row.config["panel"] for row in rows))
     return {name: [row for row in rows if row.config["panel"] == name] for name in names}
 
@@ -85,6 +85,13 @@ def draw_phases(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis], c
 
     The solid contour is where half of the seeds learn. Between the dashed ones Wilson's 95 % interval contains one
     half: there the seeds do not decide.
+
+    >>> def row(n, k, learned):
+    ...     return Row("phase-n-k", {"panel": "bounded", "n": n, "k": k, "seeds": 8}, {"learned": learned})
+    >>> rows = [row(8, 2, 8), row(16, 2, 6), row(8, 3, 5), row(16, 3, 0)]
+    >>> axes = ("n", lambda row: row.config["n"]), ("k", lambda row: row.config["k"])
+    >>> draw_phases(rows, *axes, columns=1).axes[0].get_title()
+    'bounded (8 seeds)'
     """
     panels = panels_of(rows)
     x_values, y_values = (sorted({axis(row) for row in rows}) for _, axis in (x, y))
@@ -117,8 +124,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], x: tuple[Axis, list[float]], y:
     for row in rows:
         across, up, share = x[1].index(x[0](row)), y[1].index(y[0](row)), share_of([row])
         value[up][across], low[up][across], high[up][across] = share.value, share.low, share.high
-        ink = "black" if share.value > 0.6 else "white"
-        axes.text(across, up, str(share.successes), ha="center", va="center", color=ink, fontsize=8)
+        axes.text(across, up, str(share.successes), ha="center", va="center", color=ink_on(share.value), fontsize=8)
     image = axes.imshow(value, cmap=HEAT, vmin=0, vmax=1, aspect="auto", origin="lower")
     for surface, style in ((value, "solid"), (low, "dashed"), (high, "dashed")):
         known = [number for line in surface for number in line if not math.isnan(number)]
@@ -129,7 +135,12 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], x: tuple[Axis, list[float]], y:
 
 
 def phase_table(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis]) -> Table:
-    """Return every cell as learned/seeds with its 95 % interval: a line per panel and y, a column per x."""
+    """Return every cell as learned/seeds with its 95 % interval: a line per panel and y, a column per x.
+
+    >>> row = Row("phase-n-k", {"panel": "bounded", "n": 8, "k": 2, "seeds": 8}, {"learned": 8})
+    >>> phase_table([row], ("n", lambda row: row.config["n"]), ("k", lambda row: row.config["k"])).rows
+    [['bounded', '2', '8/8 (68%–100%)']]
+    """
     x_values = sorted({x[1](row) for row in rows})
     lines = []
     for name, cells in panels_of(rows).items():
@@ -140,7 +151,11 @@ def phase_table(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis]) -
 
 
 def counted(rows: Sequence[Row]) -> str:
-    """Return how many cells every seed learned in, and in how many none."""
+    """Return how many cells every seed learned in, and in how many none.
+
+    >>> counted([Row("phase-n-k", {"seeds": 4}, {"learned": learned}) for learned in (4, 0, 2)])
+    '6/12 (25%–75%) seeds; all of them in 1 of 3 cells, none in 1'
+    """
     every = sum(row.numbers["learned"] == row.config["seeds"] for row in rows)
     none = sum(row.numbers["learned"] == 0 for row in rows)
     return f"{share_of(rows)} seeds; all of them in {every} of {len(rows)} cells, none in {none}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments import phase
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Finding, Row, Scale, Table
 from parityscope.experiments.phase import PACK, Cell, batch_shape, run, run_batch
 
@@ -71,7 +72,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     def by_heads(cells: Sequence[Row]) -> str:
         groups = {"m < k": lambda m: m < _K, "m = k": lambda m: m == _K, "m > k": lambda m: m > _K}
         chosen = {name: [row for row in cells if fits(_Y[1](row))] for name, fits in groups.items()}
-        return ", ".join(f"{name} {phase.share_of(some)}" for name, some in chosen.items() if some)
+        return ", ".join(f"{name} {share_of(some)}" for name, some in chosen.items() if some)
 
     panels = phase.panels_of(rows)
     clean = {name: [row for row in cells if row.config["noise"] == 0] for name, cells in panels.items()}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments import phase
+from parityscope.experiments.cells import share_of
 from parityscope.experiments.contract import Finding, Row, Scale, Table
 from parityscope.experiments.phase import PACK, Cell, batch_shape, run, run_batch
 
@@ -89,7 +90,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         name: [row for row in cells if row.config["settings"]["temperature"] == 1 / _N]
         for name, cells in phase.panels_of(rows).items()
     }
-    sharp = "; ".join(f"{name}: {phase.share_of(cells)}" for name, cells in at_theorem.items() if cells)
+    sharp = "; ".join(f"{name}: {share_of(cells)}" for name, cells in at_theorem.items() if cells)
     return [
         Finding(
             "H1, Theorem 5 needs a temperature of order 1/n and a rate below an explicit bound.",

@@ -42,8 +42,7 @@ def batch_shape(config: Training) -> tuple[Any, ...]:
 def train_together(configs: Sequence[Training]) -> Learned:
     """Return the outcome of trainings of one batch shape, one run each.
 
-    >>> rates = (0.03, 0.05)
-    >>> configs = [Training(n=12, k=2, settings={"learning_rate": rate}) for rate in rates]
+    >>> configs = [Training(n=8, k=2, settings={"learning_rate": rate}) for rate in (0.05, 0.1)]
     >>> train_together(configs).learned.tolist()
     [True, True]
     """

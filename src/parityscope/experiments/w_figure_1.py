@@ -8,27 +8,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_drawing import draw_progress, draw_unreached
 from parityscope.experiments.w_training import (
+    ANSWER,
+    CHAIN,
     PAPER_RATES,
     Decoder,
     best_by,
-    budget,
-    draw_progress,
     fell_before_jump,
     growth,
     laptop,
     paper,
     run,
-    samples,
+    samples_at_least,
+    settings,
     smoke,
     solved,
-    spoken,
-    training_table,
+    spoken_by_k,
+    table,
     with_chain,
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-1"
 TITLE = "W, Figure 1: chain of thought turns exponential into about linear"
@@ -39,33 +41,24 @@ TEXT = (
     "layer and four heads (one head does not learn two bits without CoT within the budget), best of two rates with CoT."
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 45, "paper": 4e5}
-CHAIN, ANSWER = "with CoT", "without CoT"
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
-        Decoder(label=CHAIN if chain else ANSWER, training=smoke(k=k, chain_of_thought=chain))
-        for chain in (True, False)
-        for k in (1, 2)
+        smoke(CHAIN if chain else ANSWER, k=k, chain_of_thought=chain) for chain in (True, False) for k in (1, 2)
     ],
     "laptop": [
         *(
-            Decoder(label=CHAIN, training=laptop(16, k, steps=400, heads=4, learning_rate=rate))
+            laptop(CHAIN, 16, k, steps=400, heads=4, learning_rate=rate)
             for k in (1, 2, 3, 4, 8, 12)
             for rate in (5e-4, 1e-3)
         ),
         *(
-            Decoder(
-                label=ANSWER,
-                training=laptop(16, k, chain_of_thought=False, heads=4, batch=512, steps=2000, evaluate_every=20),
-            )
+            laptop(ANSWER, 16, k, chain_of_thought=False, heads=4, batch=512, steps=2000, evaluate_every=20)
             for k in (1, 2, 3)
         ),
     ],
     "paper": [
-        Decoder(
-            label=CHAIN if chain else ANSWER,
-            training=paper(30, k, chain_of_thought=chain, learning_rate=rate),
-        )
+        paper(CHAIN if chain else ANSWER, 30, k, chain_of_thought=chain, learning_rate=rate)
         for chain in (True, False)
         for k in (1, 2, 3, 4)
         for rate in PAPER_RATES
@@ -80,7 +73,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         chosen = best_by(with_chain(rows, chain), "k")
         _draw_samples(left, list(chosen.values()), index)
         shown = _shown(list(chosen.values()))
-        draw_progress(right, shown, index, f"{shown.config['label']}, k = {shown.config['training']['k']}")
+        draw_progress(right, shown, index, f"{shown.config['label']}, k = {settings(shown)['k']}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
     left.legend()
     first = min(float(row.arrays["step"][1]) for row in rows)
@@ -92,18 +85,15 @@ def plot(rows: Sequence[Row]) -> Figure:
 
 def _draw_samples(axes: Axes, rows: list[Row], index: int) -> None:
     done = solved(rows)
+    needed = [float(samples_at_least(row)) for row in done]
     axes.plot(
-        [row.config["training"]["k"] for row in done],
-        [float(samples(row) or 0) for row in done],
+        [settings(row)["k"] for row in done],
+        needed,
         "o-",
         color=colour(index),
-        label=CHAIN if index == 0 else ANSWER,
+        label=(CHAIN, ANSWER)[index],
     )
-    for row in rows:
-        if samples(row) is None:
-            axes.plot(
-                row.config["training"]["k"], budget(row), "^", color=colour(index), fillstyle="none", markersize=9
-            )
+    draw_unreached(axes, rows, index)
 
 
 def _shown(rows: list[Row]) -> Row:
@@ -111,17 +101,13 @@ def _shown(rows: list[Row]) -> Row:
     return (solved(rows) or rows)[-1]
 
 
-table = training_table
-
-
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """Compare growth in k, and when entropy falls with when accuracy jumps."""
     factors, lists = {}, {}
     for chain in (True, False):
         best = best_by(with_chain(rows, chain), "k")
-        points = [(k, float(samples(row) or budget(row))) for (k,), row in best.items()]
-        factors[chain] = growth(points)
-        lists[chain] = ", ".join(f"k = {k}: {spoken(samples(row), budget(row))}" for (k,), row in best.items())
+        factors[chain] = growth([(k, samples_at_least(row)) for (k,), row in best.items()])
+        lists[chain] = spoken_by_k(best)
     timing = []
     for chain in (True, False):
         row = _shown(list(best_by(with_chain(rows, chain), "k").values()))

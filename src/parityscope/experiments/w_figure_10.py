@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_drawing import draw_accuracies
 from parityscope.experiments.w_multi_pass import (
     LAPTOP_POOLS,
     PAPER_POOLS,
     best_accuracy,
-    draw_accuracy,
     laptop_pool,
     lowest_entropy,
     paper_pool,
@@ -19,10 +19,10 @@ from parityscope.experiments.w_multi_pass import (
     shape_name,
     smoke_pool,
 )
-from parityscope.experiments.w_training import Decoder, run, samples, training_table
+from parityscope.experiments.w_training import Decoder, run, samples, table
 from parityscope.figures import new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-10"
 TITLE = "W, Figure 10: how large a pool may be"
@@ -34,10 +34,10 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 3e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
-    "smoke": [Decoder(label="1 × 2", training=smoke_pool(pool, heads=2)) for pool in (16, 40)],
-    "laptop": [Decoder(label="1 × 4", training=laptop_pool(pool)) for pool in LAPTOP_POOLS],
+    "smoke": [smoke_pool("1 × 2", pool, heads=2) for pool in (16, 40)],
+    "laptop": [laptop_pool("1 × 4", pool) for pool in LAPTOP_POOLS],
     "paper": [
-        Decoder(label=f"{layers} × {heads}", training=paper_pool(pool, layers, heads))
+        paper_pool(f"{layers} × {heads}", pool, layers, heads)
         for layers, heads in ((1, 1), (1, 2), (2, 3), (4, 4))
         for pool in PAPER_POOLS
     ],
@@ -50,13 +50,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     figure, panels = new_figure(3 + 4.2 * len(shapes), 4.2, 1, len(shapes), squeeze=False, sharey=True)
     for axes, shape in zip(panels[0], shapes, strict=True):
         chosen = [row for row in rows if shape_name(row) == shape]
-        draw_accuracy(axes, chosen, [pool_name(row) for row in chosen])
+        draw_accuracies(axes, chosen, [pool_name(row) for row in chosen])
         axes.set_title(f"{shape} (layers × heads)", fontsize=11)
     panels[0][-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-table = training_table
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:

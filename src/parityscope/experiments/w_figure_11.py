@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
-from parityscope.experiments.w_multi_pass import (
-    draw_entropy,
-    laptop_pool,
-    paper_pool,
-    shape_name,
-    smoke_pool,
-)
-from parityscope.experiments.w_training import Decoder, fell_before_jump, run, samples, training_table
+from parityscope.experiments.w_drawing import draw_accuracy, draw_entropy
+from parityscope.experiments.w_multi_pass import laptop_pool, paper_pool, shape_name, smoke_pool
+from parityscope.experiments.w_training import Decoder, fell_before_jump, run, samples, table
 from parityscope.figures import colour, new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-11"
 TITLE = "W, Figure 11: entropy of every head while learning from a pool"
@@ -29,12 +24,9 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 2, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
-    "smoke": [Decoder(label=f"1 × {heads}", training=smoke_pool(24, heads=heads)) for heads in (1, 2)],
-    "laptop": [Decoder(label=f"1 × {heads}", training=laptop_pool(2000, heads)) for heads in (2, 4)],
-    "paper": [
-        Decoder(label=f"{layers} × {heads}", training=paper_pool(10_000, layers, heads))
-        for layers, heads in ((1, 2), (2, 3), (4, 4))
-    ],
+    "smoke": [smoke_pool(f"1 × {heads}", 24, heads=heads) for heads in (1, 2)],
+    "laptop": [laptop_pool(f"1 × {heads}", 2000, heads) for heads in (2, 4)],
+    "paper": [paper_pool(f"{layers} × {heads}", 10_000, layers, heads) for layers, heads in ((1, 2), (2, 3), (4, 4))],
 }
 
 
@@ -43,9 +35,7 @@ def plot(rows: Sequence[Row]) -> Figure:
     figure, panels = new_figure(5.2 * len(rows), 4.2, 1, len(rows), squeeze=False, sharey=True)
     for axes, row in zip(panels[0], rows, strict=True):
         draw_entropy(axes, row)
-        axes.plot(
-            row.arrays["step"].numpy(), row.arrays["accuracy"].numpy(), color="0.55", linewidth=2.2, label="accuracy"
-        )
+        draw_accuracy(axes, row, color="0.55", linewidth=2.2, label="accuracy")
         axes.set_title(f"{shape_name(row)} (layers × heads)", fontsize=11)
         fallen, risen = fell_before_jump(row)
         if samples(row) is not None and fallen is not None and risen is not None:
@@ -53,9 +43,6 @@ def plot(rows: Sequence[Row]) -> Figure:
             axes.axvline(risen, color="0.55", linewidth=0.9, linestyle=":")
     panels[0][-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-table = training_table
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:

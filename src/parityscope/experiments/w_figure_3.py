@@ -8,24 +8,27 @@ import torch
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_drawing import draw_map, draw_unreached
 from parityscope.experiments.w_training import (
     PAPER_RATES,
     Decoder,
     best_by,
     budget,
-    draw_map,
     laptop,
+    looking_right,
     paper,
     run,
     samples,
+    settings,
     smoke,
     solved,
     spoken,
-    training_table,
+    spoken_by_k,
+    table,
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-3"
 TITLE = "W, Figure 3: many hidden bits with chain of thought, and sparse attention"
@@ -40,20 +43,16 @@ COUNT, MAP = "samples", "attention map"
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
-        *(Decoder(label=COUNT, training=smoke(8, k)) for k in (2, 4)),
-        Decoder(label=MAP, training=smoke(8, 4, extra_steps=5)),
+        *(smoke(COUNT, 8, k) for k in (2, 4)),
+        smoke(MAP, 8, 4, extra_steps=5),
     ],
     "laptop": [
-        *(Decoder(label=COUNT, training=laptop(40, k, steps=400)) for k in (5, 10, 20, 40)),
-        Decoder(label=MAP, training=laptop(40, 20, steps=400, decay=False, extra_steps=200)),
+        *(laptop(COUNT, 40, k, steps=400) for k in (5, 10, 20, 40)),
+        laptop(MAP, 40, 20, steps=400, decay=False, extra_steps=200),
     ],
     "paper": [
-        *(
-            Decoder(label=COUNT, training=paper(100, k, learning_rate=rate))
-            for k in (20, 40, 60, 80, 100)
-            for rate in PAPER_RATES
-        ),
-        Decoder(label=MAP, training=paper(40, 20, extra_steps=2000)),
+        *(paper(COUNT, 100, k, learning_rate=rate) for k in (20, 40, 60, 80, 100) for rate in PAPER_RATES),
+        paper(MAP, 40, 20, extra_steps=2000),
     ],
 }
 
@@ -64,15 +63,13 @@ def plot(rows: Sequence[Row]) -> Figure:
     best = best_by([row for row in rows if row.config["label"] == COUNT], "k")
     done = solved(best.values())
     if done:
-        ks = [row.config["training"]["k"] for row in done]
+        ks = [settings(row)["k"] for row in done]
         left.plot(ks, [samples(row) for row in done], "o", color=colour(0), label="measured")
         line = _line(done)
         if line is not None:
             left.plot(ks, [line[0] + line[1] * k for k in ks], color=colour(1), label="least-squares line")
         left.legend()
-    for row in best.values():
-        if samples(row) is None:  # the budget ended first
-            left.plot(row.config["training"]["k"], budget(row), "^", color=colour(0), fillstyle="none", markersize=9)
+    draw_unreached(left, best.values(), 0)
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect")
     left.set_ylim(bottom=0)
     shown = next(row for row in rows if row.config["label"] == MAP)
@@ -87,7 +84,7 @@ def _line(rows: Sequence[Row]) -> tuple[float, float, float] | None:
     """Return intercept, slope and the share of variance of the least-squares line of samples on k."""
     if len(rows) < 3:
         return None
-    k = torch.tensor([float(row.config["training"]["k"]) for row in rows], dtype=torch.float64)
+    k = torch.tensor([float(settings(row)["k"]) for row in rows], dtype=torch.float64)
     y = torch.tensor([float(samples(row) or 0) for row in rows], dtype=torch.float64)
     slope = ((k - k.mean()) * (y - y.mean())).sum() / ((k - k.mean()) ** 2).sum()
     intercept = y.mean() - slope * k.mean()
@@ -95,25 +92,21 @@ def _line(rows: Sequence[Row]) -> tuple[float, float, float] | None:
     return float(intercept), float(slope), 1 - float(residual)
 
 
-table = training_table
-
-
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """Fit the line, and read the attention map."""
     best = best_by([row for row in rows if row.config["label"] == COUNT], "k")
-    listing = ", ".join(f"k = {k}: {spoken(samples(row), budget(row))}" for (k,), row in best.items())
     line = _line(solved(best.values()))
     fit = "too few points for a line" if line is None else f"{line[1]:.0f} examples per bit, R² = {line[2]:.2f}"
     shown = next(row for row in rows if row.config["label"] == MAP)
-    attention = shown.arrays["attention"][0, 0]
-    n, secret = shown.config["training"]["n"], shown.numbers["secret"]
-    right = sum(int(attention[n + i].argmax()) == bit for i, bit in enumerate(secret))
     return [
-        Finding("The samples needed with CoT grow approximately linearly with k.", f"{listing}; {fit}."),
+        Finding(
+            "The samples needed with CoT grow approximately linearly with k.",
+            f"{spoken_by_k(best)}; {fit}.",
+        ),
         Finding(
             "The i-th token of the chain predominantly attends to the i-th secret bit.",
-            f"{right} of {len(secret)} chain positions look most at their secret bit; on average "
-            f"{shown.numbers['secret_attention']:.2f} of the attention is there, after {shown.numbers['steps']} steps "
-            f"(perfect from {spoken(samples(shown), budget(shown))} examples on).",
+            f"{looking_right(shown)} of {len(shown.numbers['secret'])} chain positions look most at their secret bit; "
+            f"on average {shown.numbers['secret_attention']:.2f} of the attention is there, after "
+            f"{shown.numbers['steps']} steps (perfect from {spoken(samples(shown), budget(shown))} examples on).",
         ),
     ]

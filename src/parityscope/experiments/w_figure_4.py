@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_drawing import draw_accuracies, draw_accuracy
 from parityscope.experiments.w_multi_pass import (
     LAPTOP_K,
     LAPTOP_N,
     best_accuracy,
-    draw_accuracy,
     laptop_pool,
     paper_pool,
     pool_name,
@@ -19,6 +19,8 @@ from parityscope.experiments.w_multi_pass import (
     smoke_pool,
 )
 from parityscope.experiments.w_training import (
+    ANSWER,
+    CHAIN,
     Decoder,
     laptop,
     paper,
@@ -27,12 +29,12 @@ from parityscope.experiments.w_training import (
     settings,
     smoke,
     solved,
-    training_table,
+    table,
     with_chain,
 )
 from parityscope.figures import new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-4"
 TITLE = "W, Figure 4: many passes over a small pool learn without chain of thought"
@@ -46,23 +48,19 @@ COST: dict[Scale, float] = {"smoke": 2, "laptop": 70, "paper": 2e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
-        Decoder(label="without CoT", training=smoke_pool(24)),
-        Decoder(label="without CoT", training=smoke_pool(None)),
-        Decoder(label="with CoT", training=smoke(pool=24)),
+        smoke_pool(ANSWER, 24),
+        smoke_pool(ANSWER, None),
+        smoke(CHAIN, pool=24),
     ],
     "laptop": [
-        *(Decoder(label="without CoT", training=laptop_pool(2000, heads)) for heads in (1, 2, 4)),
-        Decoder(label="without CoT", training=laptop_pool(None, 4)),
-        Decoder(label="with CoT", training=laptop(LAPTOP_N, LAPTOP_K, heads=4, pool=2000, batch=512, steps=1000)),
+        *(laptop_pool(ANSWER, 2000, heads) for heads in (1, 2, 4)),
+        laptop_pool(ANSWER, None, 4),
+        laptop(CHAIN, LAPTOP_N, LAPTOP_K, heads=4, pool=2000, batch=512, steps=1000),
     ],
     "paper": [
-        *(
-            Decoder(label="without CoT", training=paper_pool(10_000, layers, heads))
-            for layers in (1, 2, 3, 4)
-            for heads in (1, 2, 3, 4)
-        ),
-        Decoder(label="without CoT", training=paper_pool(None, 4, 4)),
-        Decoder(label="with CoT", training=paper(20, 6, pool=10_000, steps=19531)),
+        *(paper_pool(ANSWER, 10_000, layers, heads) for layers in (1, 2, 3, 4) for heads in (1, 2, 3, 4)),
+        paper_pool(ANSWER, None, 4, 4),
+        paper(CHAIN, 20, 6, pool=10_000, steps=19531),
     ],
 }
 
@@ -71,21 +69,12 @@ def plot(rows: Sequence[Row]) -> Figure:
     """Draw every shape's accuracy; the training with chain of thought is dashed."""
     figure, axes = new_figure(8.5, 4.4)
     without = with_chain(rows, False)
-    draw_accuracy(axes, without, [f"{shape_name(row)}, {pool_name(row)}" for row in without])
+    draw_accuracies(axes, without, [f"{shape_name(row)}, {pool_name(row)}" for row in without])
     for row in with_chain(rows, True):
-        axes.plot(
-            row.arrays["step"].numpy(),
-            row.arrays["accuracy"].numpy(),
-            color="0.5",
-            linestyle="--",
-            label=f"with CoT, {pool_name(row)}",
-        )
+        draw_accuracy(axes, row, color="0.5", linestyle="--", label=f"with CoT, {pool_name(row)}")
     axes.set_title("layers × heads, training inputs", fontsize=11)
     axes.legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-table = training_table
 
 
 def _epochs(row: Row) -> str:

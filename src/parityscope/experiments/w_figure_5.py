@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
+from parityscope.experiments.w_drawing import draw_accuracies, draw_entropy
 from parityscope.experiments.w_multi_pass import (
     best_accuracy,
-    draw_accuracy,
-    draw_entropy,
     laptop_pool,
     lowest_entropy,
     paper_pool,
     pool_name,
     smoke_pool,
 )
-from parityscope.experiments.w_training import Decoder, fell_before_jump, run, solved, training_table
+from parityscope.experiments.w_training import Decoder, fell_before_jump, run, solved, table
 from parityscope.figures import new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-5"
 TITLE = "W, Figure 5: a smaller pool learns, a larger one does not"
@@ -33,25 +32,22 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
-    "smoke": [Decoder(label="pool", training=smoke_pool(pool, heads=2)) for pool in (16, 40)],
-    "laptop": [Decoder(label="pool", training=laptop_pool(pool)) for pool in (2000, 8000)],
-    "paper": [Decoder(label="pool", training=paper_pool(pool, 4, 4)) for pool in (50_000, 1_000_000)],
+    "smoke": [smoke_pool("pool", pool, heads=2) for pool in (16, 40)],
+    "laptop": [laptop_pool("pool", pool) for pool in (2000, 8000)],
+    "paper": [paper_pool("pool", pool, 4, 4) for pool in (50_000, 1_000_000)],
 }
 
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw accuracy, then the entropy of every head for each pool."""
     figure, panels = new_figure(4.6 * (1 + len(rows)), 4, 1, 1 + len(rows))
-    draw_accuracy(panels[0], rows, [pool_name(row) for row in rows])
+    draw_accuracies(panels[0], rows, [pool_name(row) for row in rows])
     panels[0].legend(fontsize=9, loc="upper left")
     for axes, row in zip(panels[1:], rows, strict=True):
         draw_entropy(axes, row)
         axes.set_title(pool_name(row), fontsize=11)
     panels[-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-table = training_table
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from parityscope.experiments.contract import Finding, Row, Table
+from parityscope.experiments.contract import Finding, Row
 from parityscope.experiments.entropy_panels import CONFIGS, COST, draw_studies, run, setups
-from parityscope.experiments.entropy_studies import (
+from parityscope.experiments.measured_studies import (
     COMMAND,
     PANELS,
     MeasuredStudy,
@@ -20,7 +20,7 @@ from parityscope.experiments.entropy_studies import (
 )
 from parityscope.language_models.measures import MATCHED, PAPER
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["COMMAND", "CONFIGS", "COST", "run"]
 
 ID = "W-figure-6"
 TITLE = "W, Figure 6: does chain of thought make attention sparser? Four layers of a pretrained model"
@@ -39,17 +39,17 @@ def plot(rows: Sequence[Row]) -> Figure:
     return draw_studies(rows, 8.6, _draw)
 
 
-def chosen_layers(layers: int) -> list[int]:
+def _chosen_layers(layers: int) -> list[int]:
     """Return the first, the last and two intermediate layers, from 0.
 
-    >>> chosen_layers(28)
+    >>> _chosen_layers(28)
     [0, 9, 18, 27]
     """
     return sorted({round(step * (layers - 1) / 3) for step in range(4)})
 
 
 def _draw(part: Any, study: MeasuredStudy) -> None:
-    layers = chosen_layers(study.models[0].mean.shape[2])
+    layers = _chosen_layers(study.models[0].mean.shape[2])
     grid = part.subplots(len(PANELS), len(layers), sharey="row", squeeze=False)
     for line, (title, reduction, variants) in zip(grid, PANELS, strict=True):
         shown = setups(study, reduction, variants)
@@ -70,9 +70,7 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
         line[0].set_ylim(0, 1.22 * max(float(mean[layers].max()) for _, _, mean, _ in shown))
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """Return every measure, with the sink kept and removed."""
-    return studies_table(rows)
+table = studies_table  # every measure, with the sink kept and removed
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:

@@ -10,15 +10,10 @@ from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Table
 from parityscope.experiments.entropy_panels import CONFIGS, COST, draw_studies, run, setups
-from parityscope.experiments.entropy_studies import (
-    COMMAND,
-    PANELS,
-    MeasuredStudy,
-    shown_studies,
-)
+from parityscope.experiments.measured_studies import COMMAND, PANELS, MeasuredStudy, shown_studies
 from parityscope.language_models.summary import Comparison
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["COMMAND", "CONFIGS", "COST", "run"]
 
 ID = "W-figure-7"
 TITLE = "W, Figure 7: the same in all layers"

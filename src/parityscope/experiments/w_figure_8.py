@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
-from parityscope.experiments.w_training import Decoder, draw_map, laptop, paper, run, settings, smoke, training_table
+from parityscope.experiments.w_drawing import draw_map
+from parityscope.experiments.w_training import Decoder, attention_on_secret, laptop, paper, run, settings, smoke, table
 from parityscope.figures import new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-8"
 TITLE = "W, Figure 8: two layers, two heads"
@@ -22,12 +23,9 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 25, "paper": 5e4}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
-    "smoke": [Decoder(label="2 × 2", training=smoke(8, 4, layers=2, heads=2))],
-    "laptop": [Decoder(label="2 × 2", training=laptop(20, 6, layers=2, heads=2, steps=400, extra_steps=50))],
-    "paper": [
-        Decoder(label="2 × 2", training=paper(n, k, layers=2, heads=2, extra_steps=2000))
-        for n, k in ((40, 20), (20, 6))
-    ],
+    "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],
+    "laptop": [laptop("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
+    "paper": [paper("2 × 2", n, k, layers=2, heads=2, extra_steps=2000) for n, k in ((40, 20), (20, 6))],
 }
 
 
@@ -45,25 +43,19 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-table = training_table
-
-
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """Say how much attention each layer puts on the secret, and how uniform the second one is."""
     row = rows[0]
-    n, secret = settings(row)["n"], row.numbers["secret"]
-    attention = row.arrays["attention"]
-    links = range(len(secret))
-    on_secret = [[float(attention[layer, :, n + i, secret[i]].max()) for i in links] for layer in range(len(attention))]
-    shares = [f"layer {layer + 1}: {sum(values) / len(values):.2f}" for layer, values in enumerate(on_secret)]
-    attended = sum(value > 0.5 for value in on_secret[0])
+    on_secret = attention_on_secret(row)
+    shares = [f"layer {layer + 1}: {float(values.mean()):.2f}" for layer, values in enumerate(on_secret)]
+    attended = int((on_secret[0] > 0.5).sum())
     final = row.arrays["entropy"][-1]
     entropies = [f"layer {layer + 1}: {float(final[layer].mean()):.2f}" for layer in range(len(final))]
     return [
         Finding(
             "In the first layer every secret bit is attended to by at least one head.",
-            f"{attended} of {len(secret)} chain positions put more than half of some first-layer head on their secret "
-            f"bit; best head's average attention there, {', '.join(shares)}.",
+            f"{attended} of {len(on_secret[0])} chain positions put more than half of some first-layer head on their "
+            f"secret bit; best head's average attention there, {', '.join(shares)}.",
         ),
         Finding(
             "The second layer's attention is almost uniform.",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
-from parityscope.experiments.w_multi_pass import best_accuracy, pool_name, shape_name, smoke_pool
+from parityscope.experiments.w_multi_pass import best_accuracy, guessing_bound, pool_name, shape_name, smoke_pool
 from parityscope.experiments.w_training import (
+    ANSWER,
+    CHAIN,
     PAPER_RATES,
     Decoder,
     laptop,
@@ -18,12 +19,12 @@ from parityscope.experiments.w_training import (
     samples,
     settings,
     smoke,
-    training_table,
+    table,
     with_chain,
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["CONFIGS", "COST", "ID", "TEXT", "TITLE", "findings", "plot", "run", "table"]
+__all__ = ["run", "table"]
 
 ID = "W-figure-9"
 TITLE = "W, Figure 9: (20, 12) without chain of thought"
@@ -35,64 +36,40 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "laptop": 12, "paper": 8e6}
 _EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
-
+_SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
-    "smoke": [
-        Decoder(label="without CoT", training=smoke_pool(24)),
-        Decoder(label="with CoT", training=smoke(pool=24)),
-    ],
+    "smoke": [smoke_pool(ANSWER, 24), smoke(CHAIN, pool=24)],
     "laptop": [
         *(
-            Decoder(
-                label="without CoT",
-                training=laptop(
-                    20,
-                    12,
-                    chain_of_thought=False,
-                    heads=heads,
-                    pool=pool,
-                    learning_rate=rate,
-                    steps=500,
-                    batch=512,
-                    evaluate_every=50,
-                ),
-            )
+            laptop(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, **_SHORT)
             for heads in (1, 4)
             for pool in (10_000, None)
-            for rate in (1e-3,)
         ),
-        *(Decoder(label="with CoT", training=laptop(20, 12, pool=pool, steps=600)) for pool in (10_000, None)),
+        *(laptop(CHAIN, 20, 12, pool=pool, steps=600) for pool in (10_000, None)),
     ],
     "paper": [
         *(
-            Decoder(
-                label="without CoT",
-                training=paper(
-                    20,
-                    12,
-                    chain_of_thought=False,
-                    layers=layers,
-                    heads=heads,
-                    pool=pool,
-                    learning_rate=rate,
-                    steps=pool * epochs // 512,
-                    evaluate_every=50,
-                ),
+            paper(
+                ANSWER,
+                20,
+                12,
+                chain_of_thought=False,
+                layers=layers,
+                heads=heads,
+                pool=pool,
+                learning_rate=rate,
+                steps=pool * epochs // 512,
+                evaluate_every=50,
             )
             for layers in (1, 2, 3, 4, 6, 8)
             for heads in (1, 2, 3, 4, 6, 8)
             for rate in PAPER_RATES
             for pool, epochs in _EPOCHS.items()
         ),
-        *(Decoder(label="with CoT", training=paper(20, 12, pool=pool)) for pool in (10_000, None)),
+        *(paper(CHAIN, 20, 12, pool=pool) for pool in (10_000, None)),
     ],
 }
-
-
-def guessing_bound(row: Row) -> float:
-    """Return an accuracy that guessing exceeds with probability below 1e-9 per evaluation: six standard deviations."""
-    return 0.5 + 6 * 0.5 / math.sqrt(settings(row)["held_out"])
 
 
 def plot(rows: Sequence[Row]) -> Figure:
@@ -111,9 +88,6 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-table = training_table
-
-
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """Count configurations above guessing."""
     without, chain = with_chain(rows, False), with_chain(rows, True)
@@ -129,6 +103,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
             f"({guessing_bound(rows[0]):.3f}); the best reaches {max(map(best_accuracy, without)):.3f}.",
         ),
         Finding(
-            "With CoT 10 000 inputs for 6 epochs are enough, or about 60 000 fresh samples.", f"With CoT: {listing}."
+            "With CoT 10 000 inputs for 6 epochs are enough, or about 60 000 fresh samples.",
+            f"With CoT: {listing}.",
         ),
     ]

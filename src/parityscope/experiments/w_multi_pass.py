@@ -2,79 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
 
-from matplotlib.axes import Axes
-
-from parityscope.cot import CotTraining
 from parityscope.experiments.contract import Row
-from parityscope.experiments.w_training import laptop, paper, settings, smoke
-from parityscope.figures import colour
+from parityscope.experiments.w_training import Decoder, laptop, paper, settings, smoke
 
 # Found by search: the smallest problem here that a pool teaches and fresh samples do not, in the same steps.
-LAPTOP_N, LAPTOP_K, LAPTOP_STEPS = 16, 4, 2500
+LAPTOP_N, LAPTOP_K = 16, 4
 LAPTOP_POOLS = (500, 2000, 8000, None)
 PAPER_POOLS = (5_000, 10_000, 50_000, 100_000, 1_000_000)
-PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
+_LAPTOP_STEPS = 2500
+_PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
 
 
-def laptop_pool(pool: int | None, heads: int = 4, **changes: Any) -> CotTraining:
-    """Return laptop scale's training without chain of thought on a pool, or on fresh samples."""
-    options = {"chain_of_thought": False, "steps": LAPTOP_STEPS, "batch": 512, "evaluate_every": 50}
-    return laptop(LAPTOP_N, LAPTOP_K, pool=pool, heads=heads, **{**options, **changes})
+def laptop_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
+    """Return laptop scale's training without chain of thought on a pool, or on fresh samples.
+
+    >>> small = laptop_pool("", 2000).training
+    >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
+    ((16, 4), 640.0)
+    """
+    usual = {"chain_of_thought": False, "steps": _LAPTOP_STEPS, "batch": 512, "evaluate_every": 50}
+    return laptop(label, LAPTOP_N, LAPTOP_K, pool=pool, heads=heads, **usual)
 
 
-def paper_pool(pool: int | None, layers: int, heads: int, **changes: Any) -> CotTraining:
-    """Return W's training of the (20, 6) problem without chain of thought on a pool."""
-    options = {"chain_of_thought": False, "steps": PAPER_STEPS, "evaluate_every": 50}
-    return paper(20, 6, pool=pool, layers=layers, heads=heads, **{**options, **changes})
+def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> Decoder:
+    """Return W's training of the (20, 6) problem without chain of thought on a pool.
+
+    >>> own = paper_pool("", 10_000, 4, 4).training
+    >>> (own.n, own.k), round(own.steps * own.batch / own.pool)  # epochs
+    ((20, 6), 1000)
+    """
+    usual = {"chain_of_thought": False, "steps": _PAPER_STEPS, "evaluate_every": 50}
+    return paper(label, 20, 6, pool=pool, layers=layers, heads=heads, **usual)
 
 
-def smoke_pool(pool: int | None, heads: int = 1, layers: int = 1) -> CotTraining:
-    """Return a training of a second."""
-    return smoke(chain_of_thought=False, pool=pool, heads=heads, layers=layers)
+def smoke_pool(label: str, pool: int | None, heads: int = 1) -> Decoder:
+    """Return a training of a second, without chain of thought on a pool.
+
+    >>> smoke_pool("", 24).training.chain_of_thought
+    False
+    """
+    return smoke(label, chain_of_thought=False, pool=pool, heads=heads)
 
 
 def pool_name(row: Row) -> str:
-    """Return the size of a row's pool in words."""
+    """Return the size of a row's pool in words.
+
+    >>> [pool_name(Row("W-figure-10", {"training": {"pool": pool}}, {})) for pool in (10_000, None)]
+    ['pool 10,000', 'fresh']
+    """
     pool = settings(row)["pool"]
     return "fresh" if pool is None else f"pool {pool:,}"
 
 
 def shape_name(row: Row) -> str:
-    """Return a row's layers × heads in words."""
+    """Return a row's layers × heads in words.
+
+    >>> shape_name(Row("W-figure-10", {"training": {"layers": 2, "heads": 3}}, {}))
+    '2 × 3'
+    """
     return f"{settings(row)['layers']} × {settings(row)['heads']}"
 
 
 def lowest_entropy(row: Row) -> float:
-    """Return the lowest normalised entropy any head reached."""
+    """Return the lowest normalised entropy any head reached.
+
+    >>> import torch
+    >>> lowest_entropy(Row("W-figure-10", {}, {}, {"entropy": torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])}))
+    0.25
+    """
     return float(row.arrays["entropy"].min())
 
 
 def best_accuracy(row: Row) -> float:
-    """Return the best held-out accuracy during training."""
+    """Return the best held-out accuracy during training.
+
+    >>> import torch
+    >>> best_accuracy(Row("W-figure-10", {}, {}, {"accuracy": torch.tensor([0.5, 0.75, 0.625])}))
+    0.75
+    """
     return float(row.arrays["accuracy"].max())
 
 
-def draw_accuracy(axes: Axes, rows: Sequence[Row], names: Sequence[str]) -> None:
-    """Draw held-out accuracy against steps, one line per row."""
-    for index, (row, name) in enumerate(zip(rows, names, strict=True)):
-        axes.plot(row.arrays["step"].numpy(), row.arrays["accuracy"].numpy(), color=colour(index % 6), label=name)
-    axes.set(xlabel="step", ylabel="held-out accuracy", ylim=(0.4, 1.03))
+def guessing_bound(row: Row) -> float:
+    """Return an accuracy that guessing exceeds with probability below 1e-9 per evaluation: six standard deviations.
 
-
-def draw_entropy(axes: Axes, row: Row) -> None:
-    """Draw the entropy of every head of every layer against steps."""
-    entropy = row.arrays["entropy"]
-    styles = ("-", "--", "-.", ":")
-    for layer in range(entropy.shape[1]):
-        for head in range(entropy.shape[2]):
-            axes.plot(
-                row.arrays["step"].numpy(),
-                entropy[:, layer, head].numpy(),
-                color=colour(head % 6),
-                linestyle=styles[layer % 4],
-                label=f"layer {layer + 1}, head {head + 1}",
-            )
-    axes.set(xlabel="step", ylabel="normalised attention entropy", ylim=(-0.02, 1.03))
+    >>> guessing_bound(Row("W-figure-9", {"training": {"held_out": 900}}, {}))
+    0.6
+    """
+    return 0.5 + 6 * 0.5 / math.sqrt(settings(row)["held_out"])

@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
+import uvicorn
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+
 import parityscope
 from parityscope.errors import InvalidInput
 from parityscope.explorer.chain import ChainSettings, Decoders
+from parityscope.explorer.client import Client
 from parityscope.explorer.landscape import LandscapeSettings, landscape
 from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.one_step import OneStepSettings, one_step
@@ -22,16 +28,6 @@ from parityscope.explorer.results import Results
 from parityscope.explorer.room import MOST_CLIENTS, Room
 from parityscope.explorer.settings import CLOSED_FORM_BITS, MOST_HIDDEN, SPLIT_BITS, LiveSettings, read_request
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
-
-try:
-    import uvicorn
-    from fastapi import FastAPI, Request, Response, WebSocket
-    from fastapi.responses import FileResponse, JSONResponse
-    from fastapi.staticfiles import StaticFiles
-
-    from parityscope.explorer.client import Client
-except ImportError:
-    raise InvalidInput("the explorer needs a web server: pip install 'parityscope[web]'") from None
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STATIC = Path(__file__).parent / "static"
@@ -48,7 +44,11 @@ _HEADERS = {
 
 
 def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBACK) -> FastAPI:
-    """Return the application; `hosts` are the names it answers to, None any (and then origins must match the name)."""
+    """Return the application; `hosts` are the names it answers to, None any (and then origins must match the name).
+
+    >>> [route.path for route in create_app().routes if route.path.startswith("/api/results")]
+    ['/api/results', '/api/results/{name}', '/api/results/{name}/figure.svg']
+    """
     room = Room()
 
     @asynccontextmanager
@@ -92,7 +92,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/plotly.js")
     async def plotly() -> FileResponse:
-        return FileResponse(plotly_script(), media_type="text/javascript")
+        return FileResponse(_plotly_script(), media_type="text/javascript")
 
     @app.get("/api/about")
     async def about() -> dict[str, Any]:
@@ -170,22 +170,25 @@ def _add_live(app: FastAPI, room: Room, hosts: tuple[str, ...] | None) -> None:
             room.clients -= 1
 
 
-def plotly_script() -> Path:
+def _plotly_script() -> Path:
     """Return plotly.js as the installed wheel brings it."""
-    try:
-        return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
-    except ModuleNotFoundError:
-        raise InvalidInput("the explorer draws with plotly: pip install 'parityscope[web]'") from None
+    return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
 def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) -> None:
-    """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise."""
+    """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise.
+
+    What is missing is said before the port is opened:
+
+    >>> serve(store=Path("nowhere"))
+    Traceback (most recent call last):
+    parityscope.errors.InvalidInput: there is no store in nowhere: give the --out folder of reproduce or sweep
+    """
     anywhere = host in ("0.0.0.0", "::", "")
-    plotly_script()
+    app = create_app(store, None if anywhere else (*LOOPBACK, host))
     # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
     # would make each of them wait for the other most of the time.
     sys.setswitchinterval(5e-4)
-    app = create_app(store, None if anywhere else (*LOOPBACK, host))
     uvicorn.run(
         app,
         host=host,

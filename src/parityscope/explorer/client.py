@@ -25,7 +25,7 @@ _IDLE_SECONDS = 3600.0
 _LONGEST_MESSAGE = 20_000
 
 
-class Start(BaseModel):
+class _Start(BaseModel):
     """Begin a training; with `until` it runs to that step and rests there, showing also every step in `stops`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -35,7 +35,7 @@ class Start(BaseModel):
     stops: list[int] = Field([], max_length=100)
 
 
-class Train(BaseModel):
+class _Train(BaseModel):
     """Go on, so many steps between frames; until a step, or to the end."""
 
     model_config = ConfigDict(extra="forbid")
@@ -45,7 +45,21 @@ class Train(BaseModel):
 
 
 class Client:
-    """The state of one connection. Its training rests until the last frame was acknowledged: no queue can grow."""
+    """The state of one connection. Its training rests until the last frame was acknowledged: no queue can grow.
+
+    >>> heard = [{"type": "websocket.connect"}, {"type": "websocket.receive", "text": '{"do": "dance"}'}]
+    >>> async def hear():
+    ...     return heard.pop(0) if heard else {"type": "websocket.disconnect", "code": 1000}
+    >>> async def tell(message):
+    ...     print(message.get("text", message["type"]))
+    >>> async def meet():
+    ...     socket = WebSocket({"type": "websocket"}, hear, tell)
+    ...     await socket.accept()
+    ...     await Client(socket, Room()).serve()
+    >>> asyncio.run(meet())
+    websocket.accept
+    {"type": "error", "message": "unknown command 'dance': choose one of start, train, pause, taken"}
+    """
 
     def __init__(self, socket: WebSocket, room: Room) -> None:
         self._socket, self._room = socket, room
@@ -87,7 +101,7 @@ class Client:
         if do == "taken":
             self._taken.set()
         elif do == "start":
-            start = read_request(Start, message)
+            start = read_request(_Start, message)
             settings = read_request(LiveSettings, start.settings)
             settings.resolved()
             self._begun, self._wanted, self._running = True, settings, start.until != 0
@@ -96,7 +110,7 @@ class Client:
             self._pace, self._hurried = 1 + (start.until or MOST_STEPS) // _REPLAY_FRAMES, True
             self._work.set()
         elif do == "train":
-            train = read_request(Train, message)
+            train = read_request(_Train, message)
             if not self._begun:
                 raise InvalidInput("there is no training yet: start one")
             self._pace, self._until, self._running, self._hurried = train.pace, train.until, True, False

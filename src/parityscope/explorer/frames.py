@@ -19,24 +19,34 @@ from parityscope.training.build import build_model
 from parityscope.training.recipes import Recipe
 
 _POINTS = 121
-_CIRCLES = ("circle", "circle-as-coded")
+CIRCLES = ("circle", "circle-as-coded")  # position codes on which a head has an angle
 
 
 def rounded(values: Tensor, digits: int = 5) -> Any:
-    """Return nested lists with so many significant decimals that no eye could tell the difference."""
+    """Return nested lists with so many decimals that no eye could tell the difference.
+
+    >>> rounded(torch.tensor([[1 / 3, 2 / 3]]), 3)
+    [[0.333, 0.667]]
+    """
     return values.detach().double().round(decimals=digits).tolist()
 
 
-def score_axis(k: int) -> Tensor:
+def _score_axis(k: int) -> Tensor:
     """Return the values of S at which the readout and the density are drawn."""
     return torch.linspace(-0.5, k + 0.5, _POINTS, dtype=torch.float64)
 
 
 def opening(settings: LiveSettings, recipe: Recipe, problem: Parity) -> dict[str, Any]:
-    """Return what the page needs once per training."""
+    """Return what the page needs once per training.
+
+    >>> settings = LiveSettings(n=20, support=(7, 10, 17), recipe="as-written")
+    >>> first = opening(settings, settings.resolved(), settings.problem())
+    >>> first["heads"], first["parameters"], len(first["circle"])  # a direction in the plane for each of k heads
+    (3, 6, 20)
+    """
     model = build_model(recipe, problem.n, problem.k, [settings.seed])
-    axis = score_axis(problem.k)
-    on_circle = recipe.positions in _CIRCLES
+    axis = _score_axis(problem.k)
+    on_circle = recipe.positions in CIRCLES
     return {
         "type": "ready",
         "n": problem.n,
@@ -52,14 +62,21 @@ def opening(settings: LiveSettings, recipe: Recipe, problem: Parity) -> dict[str
 
 
 def frame(model: ParityTransformer, problem: Parity, step: int, risk: float) -> dict[str, Any]:
-    """Return one moment of a training of one run: everything is exact or says what it is."""
+    """Return one moment of a training of one run: everything is exact or says what it is.
+
+    >>> places = ParityTransformer(8, 2).positions
+    >>> model = ParityTransformer(8, 2, temperature=0.01, directions=places[None, [1, 4]])  # H1, Eq. (2)
+    >>> shown = frame(model, Parity(8, (1, 4)), step=0, risk=0.0)
+    >>> shown["found"], shown["accuracy"], shown["accuracy_kind"], shown["learned"]
+    ([1, 4], 1.0, 'exact', True)
+    """
     with torch.no_grad():
         attention = model.attention()[0]
         weights = model.score_weights()[0]
         accuracy = measured_accuracy(model, [problem])
         score = model.additive_score()
         assert score is not None
-        density = exact_score_density(score, law_of([problem]), score_axis(problem.k))
+        density = exact_score_density(score, law_of([problem]), _score_axis(problem.k))
     found = found_support(weights, problem.k).tolist()
     return {
         "type": "frame",

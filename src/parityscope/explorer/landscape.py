@@ -12,7 +12,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.experiments.h1_why_it_fails import gradient_parts
-from parityscope.explorer.frames import rounded
+from parityscope.explorer.frames import CIRCLES, rounded
 from parityscope.explorer.settings import LiveSettings
 from parityscope.learning import learn
 from parityscope.models import ParityTransformer
@@ -29,7 +29,12 @@ _CHUNK = 256  # models whose risk is computed at a time
 
 
 class LandscapeSettings(LiveSettings):
-    """A training on the circle and the point of it at which the landscape is cut."""
+    """A training on the circle and the point of it at which the landscape is cut.
+
+    >>> settings = LandscapeSettings(n=6)
+    >>> settings.recipe, settings.resolved().heads, settings.side**2  # points of the landscape
+    ('as-written', 2, 2304)
+    """
 
     n: int = 12
     k: int | None = 2
@@ -42,12 +47,20 @@ class LandscapeSettings(LiveSettings):
 
 
 def landscape(settings: LandscapeSettings) -> dict[str, Any]:
-    """Return the risk on a grid of two heads' angles, with lengths and other heads as they are at the chosen step."""
+    """Return the risk on a grid of two heads' angles, with lengths and other heads as they are at the chosen step.
+
+    >>> drawn = landscape(LandscapeSettings(n=6, support=(1, 4), steps=2, side=8))
+    >>> risk = torch.tensor(drawn["risk"])  # (second head, first head)
+    >>> risk.shape, torch.equal(risk, risk.T)  # two heads may change places
+    (torch.Size([8, 8]), True)
+    >>> [round(share, 3) for share in drawn["shares"]]  # how little of the gradient knows of B
+    [0.025, 0.025, 0.025]
+    """
     recipe, problem = settings.resolved(), settings.problem()
     heads = int(recipe.heads or problem.k)
     if problem.n > MOST_BITS:
         raise InvalidInput(f"the landscape is drawn up to n = {MOST_BITS}, got {problem.n}")
-    if recipe.positions not in ("circle", "circle-as-coded"):
+    if recipe.positions not in CIRCLES:
         raise InvalidInput(f"heads have an angle on the circle only, and {settings.recipe} has {recipe.positions}")
     if settings.first == settings.second or max(settings.first, settings.second) >= heads:
         raise InvalidInput(f"choose two different heads from 0 to {heads - 1}")

@@ -19,7 +19,15 @@ _REPLAYED = ("n", "k", "support", "recipe", "seed", "temperature", "learning_rat
 
 
 class Results:
-    """A store that was named when the explorer started; nothing a browser sends is ever a path."""
+    """A store that was named when the explorer started; nothing a browser sends is ever a path.
+
+    >>> import tempfile
+    >>> from parityscope.training.recipes import RECIPES
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> Store(folder).add("my-sweep", RECIPES["bounded"], {"risk": 0.5}, {}, seconds=0.1)
+    >>> Results(folder).summary()["experiments"]
+    [{'id': 'my-sweep', 'title': 'my-sweep', 'rows': 1}]
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._store = None if folder is None else Store(_store_folder(folder))
@@ -100,19 +108,19 @@ def _title(name: str) -> str:
 
 
 def _cell(row: Row) -> dict[str, Any]:
-    return {"config": flat(row.config), "numbers": flat(row.numbers), "replay": replay(row.config)}
+    return {"config": _flat(row.config), "numbers": _flat(row.numbers), "replay": replay(row.config)}
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the single values of nested objects under dotted names; lists are left out.
 
-    >>> flat({"n": 12, "settings": {"learning_rate": 0.1}, "curve": [1, 2]})
+    >>> _flat({"n": 12, "settings": {"learning_rate": 0.1}, "curve": [1, 2]})
     {'n': 12, 'settings.learning_rate': 0.1}
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            found |= _flat(value, f"{prefix}{name}.")
         elif isinstance(value, float) and not math.isfinite(value):
             found[prefix + name] = None
         elif value is None or isinstance(value, str | int | float | bool):

@@ -23,7 +23,13 @@ _CYCLE_SECONDS = 0.12  # in which every training that wants to move gets a turn
 
 
 class Room:
-    """The threads that compute. A client has at most one turn waiting, and turns are taken first come, first served."""
+    """The threads that compute. A client has at most one turn waiting, and turns are taken first come, first served.
+
+    >>> room = Room()
+    >>> asyncio.run(room.ask(pow, 2, 10))
+    1024
+    >>> room.close()
+    """
 
     def __init__(self) -> None:
         self._turns = ThreadPoolExecutor(_WORKERS, "parityscope-turn", initializer=torch.set_num_threads, initargs=(1,))

@@ -21,6 +21,14 @@ class Reading(NamedTuple):
     `kept` is the quantity inside the minimum of W's Eq. (1); `removed` is the same with the weight on the first token
     (the attention sink) taken away and the rest normalised again, over log(i − 1). Entries without a meaning are NaN:
     padding, i = 1, and i = 2 without the sink.
+
+    >>> from transformers import AutoModelForCausalLM, GPT2Config
+    >>> config = GPT2Config(vocab_size=8, n_positions=8, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
+    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    >>> ids = torch.tensor([[3, 1, 4, 1]])
+    >>> reading = read_attention(network, ids, real=torch.tensor([[False, True, True, True]]))  # one token of padding
+    >>> reading.removed[0, 0, 0].round(decimals=4).tolist()  # even attention, without the sink to the third alone
+    [nan, nan, nan, 1.0]
     """
 
     kept: Float[Tensor, "batch layers heads T"]
@@ -41,6 +49,13 @@ def read_attention(
 
     `real` is False on padding, which may stand anywhere. Queries go through the model in pieces, so that at most about
     `numbers_at_once` attention weights exist at a time, whatever the length.
+
+    >>> from transformers import AutoModelForCausalLM, GPT2Config
+    >>> config = GPT2Config(vocab_size=8, n_positions=8, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
+    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    >>> ids = torch.tensor([[3, 1, 4, 1]])
+    >>> read_attention(network, ids, ids > 0).kept[0, 0, 0].round(decimals=4).tolist()  # no weights: even attention
+    [nan, 1.0, 1.0, 1.0]
     """
     body = getattr(network, "base_model", network)  # without the head: nobody looks at the logits
     seen = real if before is None else torch.cat([before.real, real], dim=1)
@@ -90,16 +105,16 @@ def _entropies(layers: list[Tensor], seen: Bool[Tensor, "batch seen"], chosen: s
         exact = weights.float()
         # A sliding window may have dropped the oldest keys.
         first = sink[:, None, None, -exact.shape[-1] :]
-        kept.append(_normalised(exact, i, smallest=2))
-        removed.append(_normalised(exact.masked_fill(first, 0.0), i - 1, smallest=2))
+        kept.append(_normalised(exact, i))
+        removed.append(_normalised(exact.masked_fill(first, 0.0), i - 1))
     return torch.stack(kept, dim=1).cpu(), torch.stack(removed, dim=1).cpu()
 
 
 def _normalised(
-    weights: Float[Tensor, "batch heads queries keys"], count: Int64[Tensor, "batch 1 queries"], smallest: int
+    weights: Float[Tensor, "batch heads queries keys"], count: Int64[Tensor, "batch 1 queries"]
 ) -> Float[Tensor, "batch heads queries"]:
-    """Return the entropy over the log of how many tokens could be attended to; NaN below `smallest` tokens."""
+    """Return the entropy over the log of how many tokens could be attended to; NaN where that is one or none."""
     # Low precision leaves sums that are not quite 1; an empty rest (0/0) becomes NaN, as it should.
     weights = weights / weights.sum(-1, keepdim=True)
-    entropy = torch.special.entr(weights).sum(-1) / count.clamp(min=smallest).log()
-    return entropy.masked_fill(count < smallest, float("nan"))
+    entropy = torch.special.entr(weights).sum(-1) / count.clamp(min=2).log()
+    return entropy.masked_fill(count < 2, float("nan"))

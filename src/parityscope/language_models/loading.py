@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from collections import Counter
@@ -14,13 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 
-try:
+with naming_the_extra():
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError:
-    raise InvalidInput("language models need transformers: pip install 'parityscope[lm]'") from None
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _WEIGHTS_FIELD = "parityscope_weights"  # in config.json: where converted weights come from
@@ -29,7 +28,14 @@ _FINGERPRINT_VALUES = 1024
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A causal language model in evaluation mode with its tokeniser, and what results say about it."""
+    """A causal language model in evaluation mode with its tokeniser, and what results say about it.
+
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> network = GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=32, n_embd=4, n_layer=1, n_head=2))
+    >>> model = LanguageModel("tiny", network, lambda text: {"input_ids": list(text.encode())}, "float32")
+    >>> model.max_tokens, model.encode("2 + 3")
+    (32, [50, 32, 43, 32, 51])
+    """
 
     name: str
     network: Any  # a transformers PreTrainedModel
@@ -45,27 +51,56 @@ class LanguageModel:
         """Return the tokens of a text, with whatever the tokeniser puts in front of it."""
         return list(self.tokenizer(text)["input_ids"])
 
+    def save(self, folder: Path) -> None:
+        """Write the model as safetensors, with what its weights were packed as in its config."""
+        config = copy.deepcopy(self.network.config)
+        if hasattr(config, "quantization_config"):
+            del config.quantization_config
+        with _quiet():
+            # A model that was read from GGUF refuses to be saved; a plain one with the same numbers does not.
+            plain = AutoModelForCausalLM.from_config(config, dtype=self.network.dtype)
+            plain.load_state_dict(self.network.state_dict())
+            plain.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+
 
 def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu") -> LanguageModel:
     """Return the model in a folder, in a GGUF file, or of a name on the Hugging Face hub.
 
     Attention is computed in the open (`eager`): the fused kernels never form the weights that are measured here.
+
+    >>> import tempfile
+    >>> from tokenizers import Tokenizer, models
+    >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+    >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"yes": 0, "no": 1})))
+    >>> network = GPT2LMHeadModel(GPT2Config(vocab_size=2, n_positions=8, n_embd=4, n_layer=1, n_head=2))
+    >>> folder = Path(tempfile.mkdtemp()) / "tiny"
+    >>> LanguageModel("made here", network, tokenizer, "float32").save(folder)
+    >>> model = load_language_model(str(folder))
+    >>> model.name, model.weights, fingerprint(model.network) == fingerprint(network)
+    ('tiny', 'float32', True)
     """
     if dtype not in DTYPES:
         raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     place, options = _place(name)
+    if "gguf_file" in options:
+        with naming_the_extra():
+            import gguf  # noqa: F401  transformers names no extra of ours
     where = _device(device)
     try:
         with _quiet():
             tokenizer = AutoTokenizer.from_pretrained(place, **options)
             network = AutoModelForCausalLM.from_pretrained(
-                place, dtype=DTYPES[dtype], attn_implementation="eager", **options
+                place, dtype=DTYPES[dtype], attn_implementation="eager", **options, **_unpacking(options)
             )
     except (OSError, ValueError, KeyError, ImportError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InvalidInput(f"cannot load a causal language model from {name}: {first_line}") from None
-    network = network.to(where).eval()
-    return LanguageModel(_short_name(name), network, tokenizer, _weights(network, place, options, dtype))
+    if "gguf_file" in options:
+        setattr(network.config, _WEIGHTS_FIELD, _gguf_weights(Path(place) / options["gguf_file"]))
+    packed = getattr(network.config, _WEIGHTS_FIELD, None)
+    weights = f"{packed}, unpacked to {dtype}" if packed else dtype
+    return LanguageModel(_short_name(name), network.to(where).eval(), tokenizer, weights)
 
 
 @contextmanager
@@ -118,14 +153,13 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _weights(network: Any, place: str, options: dict[str, Any], dtype: str) -> str:
-    stored = getattr(network.config, _WEIGHTS_FIELD, None)
-    if "gguf_file" in options:
-        stored = gguf_weights(Path(place) / options["gguf_file"])
-    return f"{stored}, unpacked to {dtype}" if stored else dtype
+def _unpacking(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what asks for plain weights: some versions of transformers leave those of GGUF files packed otherwise."""
+    kind = getattr(transformers, "GgufConfig", None)
+    return {"quantization_config": kind(dequantize=True)} if kind is not None and "gguf_file" in options else {}
 
 
-def gguf_weights(path: Path) -> str:
+def _gguf_weights(path: Path) -> str:
     """Return how the weights of a GGUF file are packed: the type that most of its numbers have."""
     from gguf import GGUFReader
 
@@ -136,27 +170,6 @@ def gguf_weights(path: Path) -> str:
     if kind is None:
         return f"GGUF ({sizes.most_common(1)[0][0]})"
     return f"{kind[1]}-bit GGUF ({kind})"
-
-
-def unpack_gguf(path: Path, folder: Path) -> None:
-    """Write the model of a GGUF file as safetensors into `folder`, with the packing it came from in its config."""
-    # Newer versions of transformers may leave weights packed unless told otherwise.
-    kind = getattr(transformers, "GgufConfig", None)
-    options: dict[str, Any] = {"gguf_file": path.name}
-    with _quiet():
-        tokenizer = AutoTokenizer.from_pretrained(path.parent, **options)
-        if kind is not None:
-            options["quantization_config"] = kind(dequantize=True)
-        packed = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)
-        config = packed.config
-        if hasattr(config, "quantization_config"):
-            del config.quantization_config
-        setattr(config, _WEIGHTS_FIELD, gguf_weights(path))
-        # A model that was read from GGUF refuses to be saved; a plain one with the same numbers does not.
-        plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        plain.load_state_dict(packed.state_dict())
-        plain.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
 
 
 def fingerprint(network: torch.nn.Module) -> str:

@@ -12,7 +12,11 @@ from parityscope.language_models.word_problems import VARIANTS, Variant
 
 
 class Measure(NamedTuple):
-    """How the positions of a text become one number, with the attention sink kept or removed."""
+    """How the positions of a text become one number, with the attention sink kept or removed.
+
+    >>> print(Measure(PAPER, "kept"), "|", Measure("mean", "removed"))
+    min (Eq. 1) | mean, sink removed
+    """
 
     name: str
     sink: str
@@ -61,6 +65,11 @@ def reduced(
 
     The first `prompt` positions are the question, the rest is the suffix; `count` positions are drawn where counts are
     matched. Positions that are NaN are left out.
+
+    >>> entropies = torch.tensor([[[float("nan"), 0.8, 0.4, 0.6]]])
+    >>> values = reduced(entropies, prompt=2, count=1).flatten().tolist()
+    >>> {name: round(value, 4) for name, value in zip(REDUCTIONS, values)}
+    {'min (Eq. 1)': 0.4, 'mean': 0.6, 'suffix min': 0.4, 'suffix min, count-matched': 0.5, 'suffix mean': 0.5}
     """
     suffix = entropies[..., prompt:]
     return torch.stack(

@@ -34,7 +34,16 @@ def _tokens(model: LanguageModel, problem: WordProblem, seed: int) -> _Tokens:
 
 
 def fits(model: LanguageModel, problem: WordProblem, seed: int = 0) -> bool:
-    """Say whether the model has positions for every variant of a problem."""
+    """Say whether the model has positions for every variant of a problem.
+
+    >>> from transformers import AutoModelForCausalLM, GPT2Config
+    >>> from parityscope.language_models.loading import LanguageModel
+    >>> config = GPT2Config(vocab_size=256, n_positions=32, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
+    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    >>> model = LanguageModel("tiny", network, lambda text: {"input_ids": list(text.encode())}, "float32")
+    >>> [fits(model, WordProblem("1 + 1?", solution, "2")) for solution in ("2. #### 2", "1 + 1 = 2. " * 9)]
+    [True, False]
+    """
     prompt, suffixes = _tokens(model, problem, seed)
     return model.max_tokens is None or len(prompt) + max(map(len, suffixes)) <= model.max_tokens
 
@@ -45,6 +54,15 @@ def measure_problems(
     """Return every measure of every variant for each head, reading the question of each problem once.
 
     Several problems are padded on the left and read together; the numbers are those of each problem alone.
+
+    >>> from transformers import AutoModelForCausalLM, GPT2Config
+    >>> from parityscope.language_models.loading import LanguageModel
+    >>> config = GPT2Config(vocab_size=256, n_positions=32, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
+    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    >>> model = LanguageModel("tiny", network, lambda text: {"input_ids": list(text.encode())}, "float32")
+    >>> values = measure_problems(model, [WordProblem("1 + 1?", "2. #### 2", "2")])
+    >>> values.shape, values.round(decimals=4).unique().tolist()  # no weights: even attention, entropy 1 everywhere
+    (torch.Size([1, 3, 10, 1, 2]), [1.0])
     """
     tokens = [_tokens(model, problem, seed) for problem in problems]
     prompts = _read(model, [problem.prompt for problem in tokens], None)

@@ -21,7 +21,14 @@ NAME = "smollm2-135m-instruct-4bit"
 
 
 def prepared_smollm2(cache: Path) -> Path:
-    """Return the model's folder in `cache`, fetched and unpacked if it is not there yet."""
+    """Return the model's folder in `cache`, fetched and unpacked if it is not there yet.
+
+    >>> cache = Path(tempfile.mkdtemp())
+    >>> (cache / NAME).mkdir()
+    >>> (cache / NAME / "config.json").touch()  # it is there: nothing is fetched
+    >>> prepared_smollm2(cache).name
+    'smollm2-135m-instruct-4bit'
+    """
     folder = cache / NAME
     if (folder / "config.json").is_file():
         return folder
@@ -30,9 +37,9 @@ def prepared_smollm2(cache: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as work:
         packed = _fetched(Path(work))
         unpacked = Path(work) / NAME
-        from parityscope.language_models.loading import unpack_gguf
+        from parityscope.language_models.loading import load_language_model
 
-        unpack_gguf(packed, unpacked)
+        load_language_model(str(packed)).save(unpacked)
         shutil.rmtree(folder, ignore_errors=True)
         unpacked.rename(folder)
     return folder

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.problems import seeded_generator
 
 Variant = Literal["no CoT", "CoT", "shuffled CoT"]
@@ -144,11 +144,9 @@ def _records(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
+    with naming_the_extra():
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise InvalidInput("parquet files need pyarrow: pip install 'parityscope[lm]'") from None
     try:
         with ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=64):

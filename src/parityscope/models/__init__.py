@@ -5,7 +5,7 @@ from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.gpt import GPT
 from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
-from parityscope.models.transformer import ParityTransformer
+from parityscope.models.transformer import ParityTransformer, parity_transformer
 from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "ZigZag",
     "additive_score",
     "parity_ffnn",
+    "parity_transformer",
     "xor_transformer",
 ]

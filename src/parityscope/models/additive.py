@@ -21,7 +21,15 @@ from parityscope.models.readouts import Readout
 
 
 class AdditiveScore(NamedTuple):
-    """S = offset + Σ_j weights_j x_j and ŷ = readout(S)."""
+    """S = offset + Σ_j weights_j x_j and ŷ = readout(S).
+
+    >>> import torch
+    >>> from parityscope.models.readouts import Triangle
+    >>> score = AdditiveScore(torch.tensor([1.0, 0.0, 1.0]), torch.zeros(()), Triangle(2))
+    >>> x = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+    >>> score.readout(x @ score.weights + score.offset).tolist()  # the parity of bits 0 and 2
+    [1.0, -1.0]
+    """
 
     weights: Float[Tensor, "*runs n"]
     offset: Tensor
@@ -30,7 +38,12 @@ class AdditiveScore(NamedTuple):
 
 @runtime_checkable
 class AdditiveModel(Protocol):
-    """A model that can name its additive score, or say None when it has none."""
+    """A model that can name its additive score, or say None when it has none.
+
+    >>> from parityscope.models import FFNN1, ParityTransformer
+    >>> isinstance(ParityTransformer(n=5, k=2), AdditiveModel), isinstance(FFNN1(inputs=5, width=2), AdditiveModel)
+    (True, False)
+    """
 
     def additive_score(self) -> AdditiveScore | None:
         """Return the score's weights, offset and readout."""
@@ -38,5 +51,12 @@ class AdditiveModel(Protocol):
 
 
 def additive_score(model: object) -> AdditiveScore | None:
-    """Return the model's additive score, or None when it offers none."""
+    """Return the model's additive score, or None when it offers none.
+
+    >>> from parityscope.models import FFNN1, ParityTransformer
+    >>> additive_score(ParityTransformer(n=4, k=2, temperature=1e9)).weights.round(decimals=6).tolist()  # k/n each
+    [0.5, 0.5, 0.5, 0.5]
+    >>> additive_score(ParityTransformer(n=4, k=2, full_matrix=True)) is additive_score(FFNN1(4, 2)) is None
+    True
+    """
     return model.additive_score() if isinstance(model, AdditiveModel) else None

@@ -115,7 +115,12 @@ def random_embeddings(length: int, d: int, generator: torch.Generator) -> Float[
 
 @dataclass(frozen=True)
 class HandSet:
-    """Theorem 1's weights with the vectors of its proof."""
+    """Theorem 1's weights with the vectors of its proof.
+
+    >>> hand_set = hand_set_block(6, (1, 4), 64, torch.Generator().manual_seed(0))
+    >>> [(hand_set.M @ vector).round(decimals=9).abs().tolist() for vector in (hand_set.U, hand_set.V)]
+    [[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
+    """
 
     block: CotBlock
     M: Float[Tensor, "pairs d"]  # the secret's embeddings

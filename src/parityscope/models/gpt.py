@@ -25,7 +25,7 @@ _TOKENS = 2
 _START_SPREAD = 0.02  # GPT-2's
 
 
-class Block(nn.Module):
+class _Block(nn.Module):
     """One layer: attention and MLP, each behind a layer norm and beside a residual path."""
 
     def __init__(self, width: int, heads: int, mlp_width: int) -> None:
@@ -129,8 +129,10 @@ class GPT(nn.Module):
     Dropout (embedding, attention, residual, as in GPT-2) acts when a call is given a generator.
 
     >>> model = GPT(length=9, layers=2, heads=2, width=16, generator=torch.Generator().manual_seed(0))
-    >>> tuple(model(torch.zeros(4, 9, dtype=torch.int64), torch.tensor([5, 6, 7])).shape)
-    (4, 3, 2)
+    >>> tokens = torch.tensor([[0, 1, 1, 0, 1, 0, 0, 1, 1]])
+    >>> fast, plain = model(tokens, torch.tensor([5, 6, 7])), model.plain_logits(tokens)[:, 5:8]
+    >>> tuple(fast.shape), bool(torch.allclose(fast, plain, atol=1e-6))
+    ((1, 3, 2), True)
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class GPT(nn.Module):
         self.dropout = dropout
         self.wte = nn.Parameter(torch.empty(_TOKENS, width))
         self.wpe = nn.Parameter(torch.empty(length, width))
-        self.h = _Blocks(Block(width, heads, mlp_width or 4 * width) for _ in range(layers))
+        self.h = _Blocks(_Block(width, heads, mlp_width or 4 * width) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         self._start(generator)
 
@@ -241,10 +243,10 @@ class GPT(nn.Module):
 class _Blocks(nn.ModuleList):
     """A list whose members are known to be blocks."""
 
-    def __iter__(self) -> Iterator[Block]:
-        return (block for block in super().__iter__() if isinstance(block, Block))
+    def __iter__(self) -> Iterator[_Block]:
+        return (block for block in super().__iter__() if isinstance(block, _Block))
 
-    def __getitem__(self, index: int) -> Block:  # type: ignore[override]
+    def __getitem__(self, index: int) -> _Block:  # type: ignore[override]
         return list(self)[index]
 
 

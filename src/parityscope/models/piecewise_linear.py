@@ -11,7 +11,12 @@ from torch import Tensor
 
 
 class Segment(NamedTuple):
-    """f(S) = value + slope·(S − anchor) for low ≤ S < high."""
+    """f(S) = value + slope·(S − anchor) for low ≤ S < high.
+
+    >>> hat = PiecewiseLinear(knots=(-1.0, 0.0, 1.0), values=(0.0, 1.0, 0.0), left=0.0, right=0.0)
+    >>> hat.segments()[2]
+    Segment(low=0.0, high=1.0, anchor=0.0, value=1.0, slope=-1.0)
+    """
 
     low: float
     high: float

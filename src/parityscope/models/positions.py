@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +32,11 @@ def circle_as_coded(n: int) -> Float[Tensor, "n 2"]:
 
     Differs from H1's text by a rotation and a swap of the two coordinates; since starts are uniform on the
     circle, the two are the same model in law.
+
+    >>> circle_as_coded(4).round(decimals=3).abs().tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> bool(torch.allclose(circle_as_coded(12), circle(12).roll(1, dims=0).flip(-1)))
+    True
     """
     angle = 2 * math.pi * torch.arange(n, dtype=torch.float64) / n
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
@@ -39,8 +45,9 @@ def circle_as_coded(n: int) -> Float[Tensor, "n 2"]:
 def harmonics(n: int, count: int) -> Float[Tensor, "n r"]:
     """Return the first `count` harmonics of the circle, [sin(2πhj/n), cos(2πhj/n)] for h = 1 … count.
 
-    >>> tuple(harmonics(12, 4).shape)
-    (12, 8)
+    >>> code = harmonics(12, 4)
+    >>> tuple(code.shape), bool(torch.allclose(code.T @ code, 6 * torch.eye(8, dtype=torch.float64)))
+    ((12, 8), True)
     """
     angle = 2 * math.pi * torch.arange(1, n + 1, dtype=torch.float64) / n
     waves = angle[:, None] * torch.arange(1, count + 1)  # (n, count)
@@ -97,37 +104,28 @@ class _SignScores(torch.autograd.Function):
         ctx.save_for_backward(signs)
         n, r = signs.shape[-2:]
         scores = directions.new_empty(*directions.shape[:-1], n)
-        rows = max(1, _BLOCK_NUMBERS // r)
-        for run in _runs(directions, signs):
-            for start in range(0, n, rows):
-                block = signs[run.signs][start : start + rows].to(directions.dtype)
-                torch.mm(directions[run.place], block.T, out=scores[run.place][:, start : start + rows])
+        for run, rows, block in _blocks(directions, signs):
+            torch.mm(directions[run], block.T, out=scores[run][:, rows])
         return scores / math.sqrt(r)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (signs,), (gradient,) = ctx.saved_tensors, gradients
-        n, r = signs.shape[-2:]
+        r = signs.shape[-1]
         total = gradient.new_zeros(*gradient.shape[:-1], r)
-        rows = max(1, _BLOCK_NUMBERS // r)
-        for run in _runs(gradient, signs):
-            for start in range(0, n, rows):
-                block = signs[run.signs][start : start + rows].to(gradient.dtype)
-                total[run.place].addmm_(gradient[run.place][:, start : start + rows], block)
+        for run, rows, block in _blocks(gradient, signs):
+            total[run].addmm_(gradient[run][:, rows], block)
         return total / math.sqrt(r), None
 
 
-class _Run(NamedTuple):
-    """Where one run stands in a batch, and where its code does: codes may be shared by all runs."""
-
-    place: tuple[int, ...]
-    signs: tuple[int, ...]
-
-
-def _runs(batch: Tensor, signs: Tensor) -> list[_Run]:
-    shape = batch.shape[:-2]
-    indices = [tuple(index) for index in np.ndindex(*shape)]
-    return [_Run(index, index if signs.dim() > 2 else ()) for index in indices]
+def _blocks(batch: Tensor, signs: Tensor) -> Iterator[tuple[tuple[int, ...], slice, Tensor]]:
+    """Yield every run's place in the batch with some rows of its code as numbers; codes may be shared by all runs."""
+    n, r = signs.shape[-2:]
+    rows = max(1, _BLOCK_NUMBERS // r)
+    for run in np.ndindex(*batch.shape[:-2]):
+        code = signs[run] if signs.dim() > 2 else signs
+        for start in range(0, n, rows):
+            yield run, slice(start, start + rows), code[start : start + rows].to(batch.dtype)
 
 
 def position_scores(directions: Float[Tensor, "*runs heads r"], code: Tensor) -> Float[Tensor, "*runs heads n"]:
@@ -144,7 +142,11 @@ def position_scores(directions: Float[Tensor, "*runs heads r"], code: Tensor) ->
 
 
 def orthogonal(n: int) -> Float[Tensor, "n n"]:
-    """Return one free coordinate per position: a head then trains one logit per position."""
+    """Return one free coordinate per position: a head then trains one logit per position.
+
+    >>> position_scores(torch.tensor([[0.5, 2.0, -1.0]], dtype=torch.float64), orthogonal(3)).tolist()
+    [[0.5, 2.0, -1.0]]
+    """
     return torch.eye(n, dtype=torch.float64)
 
 

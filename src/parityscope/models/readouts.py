@@ -49,7 +49,15 @@ class ReluSum(NamedTuple):
 
 
 class Readout(nn.Module):
-    """A scalar function ŷ = f(S), applied elementwise. Subclasses define `forward`."""
+    """A scalar function ŷ = f(S), applied elementwise. Subclasses define `forward`.
+
+    >>> class Line(Readout):
+    ...     def forward(self, S):
+    ...         return 1 - 2 * S
+    >>> value, slope = Line().value_and_slope(torch.tensor([0.0, 0.75]))
+    >>> value.tolist(), slope.tolist()
+    ([1.0, -0.5], [-2.0, -2.0])
+    """
 
     def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
         """Return f(S) and f′(S) elementwise; by autograd unless a subclass knows better."""

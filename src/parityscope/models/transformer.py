@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
@@ -23,6 +25,8 @@ class ParityTransformer(nn.Module):
     >>> x = torch.zeros(5, 20)
     >>> tuple(model(x).shape), tuple(model.attention().shape)
     ((5,), (3, 20))
+    >>> round(model.score_weights().sum().item(), 9)  # heads share out a weight of k
+    3.0
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class ParityTransformer(nn.Module):
         self.positions: Tensor
         self.register_buffer("positions", circle(n) if positions is None else positions)
         if directions is None:
-            directions = _unit_directions(heads, self.positions.shape[-1], generator)
+            directions = unit_directions(heads, self.positions.shape[-1], generator)
         self.full_matrix = full_matrix
         if full_matrix:
             if directions.shape[-1] != 2:
@@ -124,7 +128,27 @@ class ParityTransformer(nn.Module):
         return sum(p.numel() for p in self.parameters() if p.requires_grad) // runs
 
 
-def _unit_directions(heads: int, r: int, generator: torch.Generator | None) -> Float[Tensor, "heads r"]:
-    """Return uniform random unit vectors; on the circle, H1's start a13 = cos ω, a14 = sin ω."""
+def unit_directions(heads: int, r: int, generator: torch.Generator | None) -> Float[Tensor, "heads r"]:
+    """Return uniform random unit vectors; on the circle, H1's start a13 = cos ω, a14 = sin ω.
+
+    >>> unit_directions(3, 2, torch.Generator().manual_seed(0)).norm(dim=-1).round(decimals=12).tolist()
+    [1.0, 1.0, 1.0]
+    """
     directions = torch.randn(heads, r, generator=generator, dtype=torch.float64)
     return directions / directions.norm(dim=-1, keepdim=True)
+
+
+def parity_transformer(
+    n: int, support: Sequence[int], temperature: float | None = None, smoothing: float = 0.0
+) -> ParityTransformer:
+    """Return the transformer of Proposition 3: head i points at hidden bit B_i, with length 1.
+
+    It computes the parity exactly in the limit of a vanishing temperature.
+
+    >>> model = parity_transformer(8, (1, 4), temperature=0.001)
+    >>> [round(y.item(), 6) + 0.0 for y in model(torch.tensor([[0, 1, 0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 0, 0, 0]]))]
+    [-1.0, 1.0]
+    """
+    # H1, Eq. (2): a13 = sin(2πB_i/n), a14 = cos(2πB_i/n), positions counted from 1.
+    directions = circle(n)[list(support)]
+    return ParityTransformer(n, len(support), temperature=temperature, smoothing=smoothing, directions=directions)

@@ -22,7 +22,14 @@ def xor_transformer(
     positions: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"],
     temperature: float = 1.0,
 ) -> ParityTransformer:
-    """Return H2's model as a parity transformer: trainable queries, frozen positions and two-neuron network."""
+    """Return H2's model as a parity transformer: trainable queries, frozen positions and two-neuron network.
+
+    >>> import torch
+    >>> from parityscope.models.positions import orthogonal
+    >>> sharp = xor_transformer(100 * torch.eye(3, dtype=torch.float64)[[0, 2]], orthogonal(3))
+    >>> sharp(torch.tensor([[1, 0, 1], [1, 0, 0]])).round(decimals=9).tolist()  # the parity of bits 0 and 2
+    [1.0, -1.0]
+    """
     n, heads = positions.shape[-2], directions.shape[-2]
     return ParityTransformer(n, 2, heads, temperature, positions=positions, readout=Triangle(2), directions=directions)
 

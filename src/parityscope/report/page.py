@@ -13,18 +13,23 @@ from typing import Any
 
 import parityscope
 from parityscope.claims.contract import VERDICTS
-from parityscope.errors import InvalidInput
+from parityscope.errors import naming_the_extra
 from parityscope.experiments.contract import Finding, Table
 
-try:
+with naming_the_extra():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    raise InvalidInput("the report needs jinja2: pip install 'parityscope[plots]'") from None
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment in the report."""
+    """One experiment in the report.
+
+    >>> table, finding = Table(("n", "risk"), [("20", "0.5")]), Finding("it learns", "it does")
+    >>> section = Section("demo", "A demonstration", "Text.", b"", b"", 640, table, [finding], "make demo", 1.0, 0.0)
+    >>> page = render_report([section], "smoke")
+    >>> [words in page for words in ("A demonstration", "it learns", "make demo", "a secret")]
+    [True, True, True, False]
+    """
 
     experiment_id: str
     title: str
@@ -41,10 +46,11 @@ class Section:
 
 
 def render_report(sections: Sequence[Section], scale: str, claims: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the whole page.
+    """Return the whole page, which loads nothing from anywhere.
 
-    >>> "<html" in render_report([], "smoke")
-    True
+    >>> page = render_report([], "smoke")
+    >>> page.startswith("<!doctype html>"), "src=" in page, "<link" in page
+    (True, False, False)
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),

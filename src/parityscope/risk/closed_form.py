@@ -25,12 +25,28 @@ LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge")
 
 
 def applies(score: AdditiveScore | None, loss: Loss) -> bool:
-    """Say whether the closed form covers this readout and loss."""
+    """Say whether the closed form covers this readout and loss.
+
+    >>> from parityscope.risk.losses import named_loss
+    >>> score = AdditiveScore(torch.ones(3), torch.zeros(()), Cosine())
+    >>> applies(score, named_loss("hinge")), applies(score, named_loss("logistic"))
+    (True, False)
+    """
     return score is not None and isinstance(score.readout, Cosine) and loss.name in LOSSES
 
 
 def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor, "*runs"]:
-    """Return E[loss(yŷ)] for the cosine readout."""
+    """Return E[loss(yŷ)] for the cosine readout.
+
+    One hidden bit with half its weight: ŷ = 1 is right at x = 0, and ŷ = 0 loses 1 at x = 1.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> score = AdditiveScore(torch.tensor([0.5], dtype=torch.float64), torch.zeros(()), Cosine())
+    >>> round(float(closed_form_mean(score, law_of(Parity(1, (0,))), named_loss("hinge"))), 12)
+    0.5
+    """
     correlation = (1 - 2 * law.noise) * exact_correlation(score, law)
     if loss.name == "squared-hinge":
         # E(1 − yŷ)² = 1 − 2E[yŷ] + E[ŷ²] and cos²(πS) = (1 + cos 2πS)/2
@@ -70,6 +86,12 @@ def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
     """Say for each run whether Σ_j |c_j − 1_B(j)| + |offset| < ½, so that every single input is classified right.
 
     Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> c = torch.tensor([[0.8, 0.1, 1.1], [0.7, 0.3, 1.0]])  # at distance 0.4 and 0.6 from (1, 0, 1)
+    >>> certified_perfect(AdditiveScore(c, torch.zeros(()), Cosine()), law_of(Parity(3, (0, 2)))).tolist()
+    [True, False]
     """
     distance = (score.weights - law.mask.to(score.weights)).abs().sum(-1)
     return distance + score.offset.abs() < 0.5

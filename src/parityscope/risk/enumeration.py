@@ -22,13 +22,24 @@ from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.runs import Mean, Runs
 
-MAX_BITS = 26
+_MAX_BITS = 26
 _CHUNK_BITS = 11  # inputs per chunk; independent of the number of runs, so that a run's sums are too
 _RUNS_AT_ONCE = 256
 
 
 def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*runs"]:
-    """Return E[loss(yŷ)] over all 2^n inputs, differentiable in the model's parameters."""
+    """Return E[loss(yŷ)] over all 2^n inputs, differentiable in the model's parameters.
+
+    Uniform attention over two bits, one of them hidden: of the four inputs only (1, 0) is misread, and loses (1 + 1)².
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> model = ParityTransformer(n=2, k=1, directions=torch.zeros(1, 2, dtype=torch.float64))
+    >>> enumerated_mean(model, law_of(Parity(2, (0,))), named_loss("squared-hinge")).item()
+    1.0
+    """
     _check_size(law.n)
     score = additive_score(model)
     if score is None or any(p.requires_grad for p in score.readout.parameters()):
@@ -43,7 +54,16 @@ def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*r
 
 
 def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:
-    """Return P(sign ŷ = noiseless label); a prediction of exactly 0 counts as −1."""
+    """Return P(sign ŷ = noiseless label); a prediction of exactly 0 counts as −1.
+
+    Without bit 1 the parity of bits 0 and 1 is right whenever bit 1 is 0:
+
+    >>> from parityscope.models import parity_ffnn
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> enumerated_accuracy(parity_ffnn(5, (0,)), law_of(Parity(5, (0, 1), bias=0.25))).item()
+    0.75
+    """
     _check_size(law.n)
     score = additive_score(model)
     total = torch.zeros((), dtype=torch.float64)
@@ -59,10 +79,10 @@ def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:
 
 
 def _check_size(n: int) -> None:
-    if n > MAX_BITS:
+    if n > _MAX_BITS:
         raise InvalidInput(
-            f"enumeration visits 2^{n} = {2**n:.2g} inputs and is limited to n ≤ {MAX_BITS}: n = {n} would take"
-            f" about {2 ** (n - 26)} times as long as n = 26 (seconds to minutes per evaluation)"
+            f"enumeration visits 2^{n} = {2**n:.2g} inputs and is limited to n ≤ {_MAX_BITS}: n = {n} would take"
+            f" about {2 ** (n - _MAX_BITS)} times as long as n = {_MAX_BITS} (seconds to minutes per evaluation)"
         )
 
 

@@ -31,7 +31,11 @@ _SUPPORTS_AT_ONCE = 256
 
 
 class Cells(NamedTuple):
-    """A partition of all inputs into subcubes: `fixed` holds 0, 1 or −1 where the bit is free; `bias` is P(bit = 1)."""
+    """A partition of all inputs into subcubes: `fixed` holds 0, 1 or −1 where the bit is free; `bias` is P(bit = 1).
+
+    >>> Cells(torch.tensor([[-1, 0], [1, 1], [0, 1]], dtype=torch.int8), bias=0.25).probability.tolist()
+    [0.75, 0.0625, 0.1875]
+    """
 
     fixed: Int8[Tensor, "cells n"]
     bias: float
@@ -49,14 +53,25 @@ class Cells(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """The support with the largest Bayes risk, and that risk."""
+    """The support with the largest Bayes risk, and that risk.
+
+    >>> worst_support(hard_attention_cells(torch.zeros(1, 3, 2)), 1)  # one head, always at position 0
+    Worst(support=(1,), risk=1.0)
+    """
 
     support: tuple[int, ...]
     risk: float
 
 
 def token_scores(heads: ParityTransformer) -> Float[Tensor, "heads n 2"]:
-    """Return the score of every token: bit b at position j, for one run's heads."""
+    """Return the score of every token: bit b at position j, for one run's heads.
+
+    >>> heads = ParityTransformer(2, 1, directions=torch.zeros(1, 2, dtype=torch.float64), full_matrix=True)
+    >>> with torch.no_grad():
+    ...     heads.matrix[0, 0, 0] = 3.0  # a11: what a 1 adds
+    >>> token_scores(heads).tolist()
+    [[[0.0, 3.0], [0.0, 3.0]]]
+    """
     by_position = (heads.directions @ heads.positions.transpose(-1, -2)).detach()
     if by_position.dim() != 2:
         raise InvalidInput(f"give the heads of one run, got a run axis of shape {tuple(by_position.shape[:-2])}")

@@ -14,7 +14,12 @@ from parityscope.problems import Parity
 
 
 class Law(NamedTuple):
-    """The law of (x, y): y is the parity of the masked bits, P(x_j = 1) = bias, labels flip with P = noise."""
+    """The law of (x, y): y is the parity of the masked bits, P(x_j = 1) = bias, labels flip with P = noise.
+
+    >>> law = law_of(Parity(4, (1, 3), noise=0.1))
+    >>> law.mask.tolist(), law.bias, law.noise, law.n
+    ([False, True, False, True], 0.5, 0.1, 4)
+    """
 
     mask: Bool[Tensor, "*runs n"]
     bias: float

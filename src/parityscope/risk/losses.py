@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 
 from parityscope.errors import InvalidInput
 
-Elementwise = Callable[[Tensor], Tensor]
+_Elementwise = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,17 @@ class Loss:
     """A risk is of_mean(E[of_margin(yŷ)]); `slope` is the derivative of `of_margin`.
 
     `accuracy_bound` turns a risk into a lower bound on the accuracy: a wrong sign costs at least of_margin(0).
+
+    >>> loss, margin = named_loss("squared-hinge"), torch.tensor(0.5)
+    >>> loss.of_margin(margin).item(), loss.slope(margin).item(), loss.accuracy_bound(torch.tensor(0.25)).item()
+    (0.25, -1.0, 0.75)
     """
 
     name: str
-    of_margin: Elementwise
-    slope: Elementwise
-    of_mean: Elementwise
-    accuracy_bound: Elementwise
+    of_margin: _Elementwise
+    slope: _Elementwise
+    of_mean: _Elementwise
+    accuracy_bound: _Elementwise
 
 
 def _identity(mean: Tensor) -> Tensor:

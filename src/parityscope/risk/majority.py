@@ -9,7 +9,13 @@ from parityscope.errors import InvalidInput
 
 
 class MajorityGradient(NamedTuple):
-    """∂E[y|v|]/∂c_l at equal weights: `hidden` for the two hidden bits, `other` for every other bit."""
+    """∂E[y|v|]/∂c_l at equal weights: `hidden` for the two hidden bits, `other` for every other bit.
+
+    >>> n = 10**4
+    >>> gradient = majority_gradient(n)
+    >>> round(gradient.hidden / math.sqrt(2 / (math.pi * n)), 3), round(-n * gradient.other / gradient.hidden, 3)
+    (1.0, 1.0)
+    """
 
     hidden: float
     other: float

@@ -35,14 +35,32 @@ _EQUAL = 1e-13
 
 
 class PairMean(NamedTuple):
-    """The mean hinge loss of every run and a proved bound on its error."""
+    """The mean hinge loss of every run and a proved bound on its error.
+
+    Weights (0.9, 0.9, 0.2) lose 0.2 on every input; the bound of a pair that outweighs the rest is met exactly.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> c = torch.tensor([0.9, 0.9, 0.2], dtype=torch.float64)
+    >>> mean = pair_mean(AdditiveScore(c, torch.zeros(()), Triangle(2)), law_of(Parity(3, (0, 1))))
+    >>> round((mean.value + mean.error_bound).item(), 12)
+    0.2
+    """
 
     value: Float[Tensor, " runs"]
     error_bound: Float[Tensor, " runs"]
 
 
 def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
-    """Say whether this is H2's readout on a pair of fair bits: non-negative weights that add up to 2."""
+    """Say whether this is H2's readout on a pair of fair bits: non-negative weights that add up to 2.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> score = AdditiveScore(torch.full((4,), 0.5), torch.zeros(()), Triangle(2))
+    >>> [applies(score, law_of(Parity(4, B)), named_loss("hinge")) for B in ((0, 1), (0, 1, 2))]
+    [True, False]
+    """
     if score is None or not isinstance(score.readout, Triangle) or score.readout.k != 2 or loss.name != "hinge":
         return False
     weights = score.weights.detach()
@@ -51,7 +69,16 @@ def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
 
 
 def pair_mean(score: AdditiveScore, law: Law) -> PairMean:
-    """Return the mean hinge loss, one row per run of a flat run axis, differentiable in the weights."""
+    """Return the mean hinge loss of every run, differentiable in the weights.
+
+    At uniform attention over three bits the mean of yŷ is 2/3·(½ + ½ − ½), by the majority function's coefficients:
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> score = AdditiveScore(torch.full((3,), 2 / 3, dtype=torch.float64), torch.zeros(()), Triangle(2))
+    >>> round(pair_mean(score, law_of(Parity(3, (0, 1)))).value.item(), 12)
+    0.666666666667
+    """
     weights = score.weights.reshape(-1, law.n)
     masks = law.mask.expand(*score.weights.shape).reshape(-1, law.n)
     rows = [_correlation(c, mask) for c, mask in zip(weights, masks, strict=True)]

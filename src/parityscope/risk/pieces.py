@@ -30,6 +30,12 @@ class Piecewise:
     """Piecewise polynomial of one variable; ``cuts`` (J,), ``coefs`` (J+1, d+1), ``centres`` (J+1,).
 
     Sums >= cuts[j] belong to piece j+1 or later; cuts already carry the tie offset.
+
+    >>> cuts, centres = torch.tensor([0.0], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    >>> size = Piecewise(cuts, torch.tensor([[0.0, -1.0], [0.0, 1.0]], dtype=torch.float64), centres)  # |S|
+    >>> s = torch.tensor([-2.0, 0.0, 3.0], dtype=torch.float64)
+    >>> size(s).tolist(), size.derivative()(s).tolist()
+    ([2.0, 0.0, 3.0], [-1.0, 1.0, 1.0])
     """
 
     cuts: Tensor
@@ -64,6 +70,11 @@ class Pieces:
 
     ``error`` bounds |polynomial - true function| on ``domain`` (0 when exact); outside the
     domain nothing is promised, and the engines refuse weights whose sums can leave it.
+
+    >>> pieces = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # f(S) = 1 - S
+    >>> at = torch.tensor([0.0, 0.5], dtype=torch.float64)
+    >>> pieces.plus(at).tolist(), pieces.minus(at).tolist(), pieces.shifted(1.0).plus(at).tolist()
+    ([0.0, 0.5], [2.0, 1.5], [1.0, 1.5])
     """
 
     plus: Piecewise
@@ -98,7 +109,12 @@ class Pieces:
 
 
 def assemble(parts: list[tuple[float, list[float], float]], degree: int) -> Piecewise:
-    """Piecewise from (cut on its left, coefficients, centre), equal neighbours merged."""
+    """Piecewise from (cut on its left, coefficients, centre), equal neighbours merged.
+
+    >>> merged = assemble([(-INF, [1.0], 0.0), (2.0, [1.0], 0.0), (3.0, [0.0, 1.0], 3.0)], degree=1)
+    >>> merged.cuts.tolist(), merged.coefs.tolist()
+    ([3.0], [[1.0, 0.0], [0.0, 1.0]])
+    """
     kept: list[tuple[float, list[float], float]] = []
     for cut, coefs, centre in parts:
         row = coefs + [0.0] * (degree + 1 - len(coefs))
@@ -131,12 +147,22 @@ def _hinge_side(f: PiecewiseLinear, y: int, power: int) -> Piecewise:
 
 
 def hinge(f: PiecewiseLinear, power: int = 1) -> Pieces:
-    """max(0, 1 - y f(S)) ** power for power 1 or 2; exact."""
+    """max(0, 1 - y f(S)) ** power for power 1 or 2; exact.
+
+    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
+    >>> hinge(line, power=2).minus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()
+    [4.0, 1.0, 0.0]
+    """
     return Pieces(_hinge_side(f, 1, power), _hinge_side(f, -1, power))
 
 
 def accuracy(f: PiecewiseLinear) -> Pieces:
-    """1 where the predicted label (+1 iff f(S) > 0) equals y, else 0; exact."""
+    """1 where the predicted label (+1 iff f(S) > 0) equals y, else 0; exact.
+
+    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
+    >>> accuracy(line).plus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()  # f = 0 predicts -1
+    [1.0, 0.0, 0.0]
+    """
     parts: list[tuple[float, list[float], float]] = []
 
     def put(cut: float, positive: bool) -> None:
@@ -156,7 +182,11 @@ def accuracy(f: PiecewiseLinear) -> Pieces:
 
 
 def recentre(coefs: Tensor, shift: Tensor) -> Tensor:
-    """Coefficients about centre + shift of polynomials given about centre; rows are pieces."""
+    """Coefficients about centre + shift of polynomials given about centre; rows are pieces.
+
+    >>> recentre(torch.tensor([[0.0, 0.0, 1.0]]), torch.tensor([3.0])).tolist()  # u^2 = 9 + 6(u - 3) + (u - 3)^2
+    [[9.0, 6.0, 1.0]]
+    """
     a = [coefs[:, r].clone() for r in range(coefs.shape[1])]
     for low in range(len(a) - 1):
         for r in range(len(a) - 2, low - 1, -1):
@@ -165,7 +195,12 @@ def recentre(coefs: Tensor, shift: Tensor) -> Tensor:
 
 
 def label_noise(pieces: Pieces, rho: float) -> Pieces:
-    """Labels flipped with probability rho: each side mixes with the other."""
+    """Labels flipped with probability rho: each side mixes with the other.
+
+    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
+    >>> label_noise(hinge(line), 0.25).plus(torch.tensor([0.0], dtype=torch.float64)).tolist()  # 3/4 * 0 + 1/4 * 2
+    [0.5]
+    """
     both = pieces.sides()
     cuts = torch.unique(torch.cat([s.cuts for s in both]))
     inner = torch.cat([cuts[:1] - 1, cuts, cuts[-1:] + 1]) if len(cuts) else torch.zeros(2, dtype=torch.float64)

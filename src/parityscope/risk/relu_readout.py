@@ -21,7 +21,19 @@ from parityscope.threads import single_threaded
 
 
 def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: float) -> Tensor:
-    """Return E[max(0, 1 − yf)^power] of every run, differentiable in the readout and in the score's weights."""
+    """Return E[max(0, 1 − yf)^power] of every run, differentiable in the readout and in the score's weights.
+
+    f(S) = 1 − 2 ReLU(S) is the label of the attended bit, and right half of the time when another bit is hidden:
+
+    >>> from parityscope.models import AdditiveScore, Triangle
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> relu = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([-2.0], [1.0], [0.0], 1.0)))
+    >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Triangle(1))
+    >>> runs = Runs.of(score, law_of([Parity(2, (0,)), Parity(2, (1,))]))
+    >>> relu_sum_risk(runs, relu, 2, bias=0.5, noise=0.0).tolist()
+    [0.0, 2.0]
+    """
     count = len(runs.weights)
     means = [_one_run(runs, row, relu.row(row, count), power, bias, noise) for row in range(count)]
     by_weight = torch.cat([mean.by_weight for mean in means if mean.by_weight is not None])
@@ -30,7 +42,16 @@ def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: 
 
 
 def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float) -> Tensor:
-    """Return the share of right signs of every run; a prediction of exactly 0 counts as −1."""
+    """Return the share of right signs of every run; a prediction of exactly 0 counts as −1.
+
+    >>> from parityscope.models import AdditiveScore, Triangle
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> relu = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([-2.0], [1.0], [0.0], 1.0)))  # 1 − 2 ReLU(S)
+    >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Triangle(1))
+    >>> relu_sum_accuracy(Runs.of(score, law_of([Parity(2, (0,)), Parity(2, (1,))])), relu, bias=0.5).tolist()
+    [1.0, 0.5]
+    """
     values = []
     for row in range(len(runs.weights)):
         f = relu.row(row, len(runs.weights)).piecewise_linear()

@@ -17,7 +17,12 @@ HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
 
 
 def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
-    """Return an interval with whole ends that holds every score S = offset + Σ_j weights_j x_j of every run."""
+    """Return an interval with whole ends that holds every score S = offset + Σ_j weights_j x_j of every run.
+
+    >>> import torch
+    >>> score_range(torch.tensor([0.5, -1.2]), torch.tensor(0.1))  # S between −1.1 and 0.6
+    (-2, 1)
+    """
     low = (weights.clamp(max=0).sum(-1) + offset).min()
     high = (weights.clamp(min=0).sum(-1) + offset).max()
     return math.floor(float(low) - 1e-9), math.ceil(float(high) + 1e-9)
@@ -28,6 +33,14 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float)
 
     Piecewise-linear readouts with a hinge loss are exact. The logistic loss behind them, and hinge losses behind the
     smoothed zig-zag, are fitted to within `tolerance` where the score can go.
+
+    >>> import torch
+    >>> from parityscope.models import Cosine, Triangle
+    >>> c, at = torch.full((3,), 0.5, dtype=torch.float64), torch.tensor([0.25], dtype=torch.float64)
+    >>> loss_pieces(AdditiveScore(c, torch.zeros(()), Triangle(2)), "hinge", 0.0, 1e-9).plus(at).item()  # 1 − f(¼)
+    0.5
+    >>> loss_pieces(AdditiveScore(c, torch.zeros(()), Cosine()), "hinge", 0.0, 1e-9) is None
+    True
     """
     readout = score.readout
     linear = readout.piecewise_linear()
@@ -62,5 +75,12 @@ def _zigzag_pieces(
 
 @lru_cache(maxsize=64)
 def accuracy_pieces(f: PiecewiseLinear) -> Pieces:
-    """Return the share of right signs as a function of the score; a prediction of exactly 0 counts as −1."""
+    """Return the share of right signs as a function of the score; a prediction of exactly 0 counts as −1.
+
+    >>> import torch
+    >>> from parityscope.models import Triangle
+    >>> at = torch.tensor([0.0, 0.5, 1.0, 2.0], dtype=torch.float64)
+    >>> accuracy_pieces(Triangle(2).piecewise_linear()).plus(at).tolist()
+    [1.0, 0.0, 0.0, 1.0]
+    """
     return accuracy(f)

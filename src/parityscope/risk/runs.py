@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -13,12 +14,36 @@ from parityscope.risk.law import Law
 
 
 class Mean(NamedTuple):
-    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and a proved error."""
+    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and a proved error.
+
+    >>> Mean(torch.tensor([0.5]), by_weight=None, by_offset=None).error_bound  # exact, no gradient wanted
+    0.0
+    """
 
     value: Tensor
     by_weight: Tensor | None
     by_offset: Tensor | None
     error_bound: Tensor | float = 0.0
+
+
+class RunMean(NamedTuple):
+    """E[L] of one run, its gradient (n,), the derivative E[L′(S)] by an offset of S, and a proved error of the value.
+
+    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the risk is 1 + E[yS], and ∂/∂c_j is E[y x_j].
+
+    >>> from parityscope.models.piecewise_linear import PiecewiseLinear
+    >>> from parityscope.risk.grouped import grouped_risk
+    >>> from parityscope.risk.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
+    >>> mean = grouped_risk(torch.tensor([0.5, 0.25], dtype=torch.float64), torch.tensor([True, False]), line)
+    >>> mean.value, mean.grad.tolist(), mean.mean_slope
+    (0.75, [-0.5, 0.0], 0.0)
+    """
+
+    value: float
+    grad: Tensor
+    mean_slope: float
+    value_bound: float
 
 
 class Runs(NamedTuple):
@@ -31,8 +56,18 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, score: AdditiveScore, law: Law) -> Runs:
-        """Broadcast a score against the problems."""
-        shape = torch.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1])
+        """Broadcast a score against the problems.
+
+        >>> from parityscope.models import Cosine
+        >>> from parityscope.risk.law import law_of
+        >>> from parityscope.problems import Parity
+        >>> score = AdditiveScore(torch.ones(6), torch.zeros(()), Cosine())
+        >>> runs = Runs.of(score, law_of([Parity(6, (0, 1)), Parity(6, (4, 5))]))  # one score, two problems
+        >>> tuple(runs.weights.shape), tuple(runs.offset.shape), tuple(runs.shape)
+        ((2, 6), (2,), (2,))
+        """
+        # numpy's: torch.broadcast_shapes imports sympy, a second on the first call
+        shape = torch.Size(np.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1]))
         weights = score.weights.expand(*shape, law.n).reshape(-1, law.n)
         offset = score.offset.to(weights.dtype).expand(shape).reshape(-1)
         mask = law.mask.to(weights.device).expand(*shape, law.n).reshape(-1, law.n)

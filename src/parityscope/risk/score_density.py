@@ -17,7 +17,16 @@ _NEGLIGIBLE = 6.5  # standard deviations of the kernel after which its transform
 
 
 class ScoreDensity(NamedTuple):
-    """The density of S where the label is +1 and where it is −1; the two together integrate to 1."""
+    """The density of S where the label is +1 and where it is −1; the two together integrate to 1.
+
+    >>> from parityscope.models import Cosine
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> score = AdditiveScore(torch.full((6,), 0.3, dtype=torch.float64), torch.zeros(()), Cosine())
+    >>> density = exact_score_density(score, law_of(Parity(6, (0, 1))), torch.linspace(-1, 3, 401).double())
+    >>> [round(float(side.sum()) * 0.01, 6) for side in density]
+    [0.5, 0.5]
+    """
 
     plus: Float[Tensor, "*runs points"]
     minus: Float[Tensor, "*runs points"]

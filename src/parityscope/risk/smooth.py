@@ -20,22 +20,24 @@ import numpy.typing as npt
 from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, assemble
 
-Complex = npt.NDArray[Any]
-Real = npt.NDArray[Any]
-Function = Callable[[Complex], Complex]  # complex in, complex out
+_Complex = npt.NDArray[Any]
+_Real = npt.NDArray[Any]
+_Function = Callable[[_Complex], _Complex]  # complex in, complex out
+_LOGISTIC_DEGREE, _HINGE_DEGREE = 8, 5  # of the fitted polynomials
+_ROOT_CELLS = 20001  # grid on which sign changes are seen
 
 
 @dataclass(frozen=True)
-class Analytic:
+class _Analytic:
     """A function analytic on [low, high] with branch cuts rising vertically from ``tips``."""
 
     low: float
     high: float
-    fn: Function
-    tips: Complex
+    fn: _Function
+    tips: _Complex
 
 
-def _ellipse_error(f: Analytic, a: float, b: float, degree: int) -> float:
+def _ellipse_error(f: _Analytic, a: float, b: float, degree: int) -> float:
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     z = (f.tips - mid) / half
     grow = np.abs(z + np.sqrt(z - 1) * np.sqrt(z + 1)).min() if len(z) else np.inf
@@ -49,7 +51,7 @@ def _ellipse_error(f: Analytic, a: float, b: float, degree: int) -> float:
     return float(best)
 
 
-def _interpolate(fn: Function, a: float, b: float, degree: int) -> list[float]:
+def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
     """Monomial coefficients about the midpoint."""
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     x = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
@@ -59,7 +61,7 @@ def _interpolate(fn: Function, a: float, b: float, degree: int) -> list[float]:
     return list(mono / half ** np.arange(degree + 1))
 
 
-def fit(parts: list[Analytic], degree: int, tol: float) -> tuple[Piecewise, float]:
+def _fit(parts: list[_Analytic], degree: int, tol: float) -> tuple[Piecewise, float]:
     """One label's function, given as consecutive analytic stretches; returns the proved error."""
     rows: list[tuple[float, list[float], float]] = []
     worst = 0.0
@@ -77,15 +79,22 @@ def fit(parts: list[Analytic], degree: int, tol: float) -> tuple[Piecewise, floa
     return assemble(rows, degree), worst
 
 
-def softplus(w: Complex) -> Complex:
+def _softplus(w: _Complex) -> _Complex:
     """log(1 + exp(w)), complex, cut along Re w = 0, |Im w| >= pi."""
     big = w.real > 0
     tail = np.log1p(np.exp(np.where(big, -w, w)))
     return np.where(big, w + tail, tail)
 
 
-def logistic(f: PiecewiseLinear, domain: tuple[float, float], degree: int = 8, tol: float = 1e-9) -> Pieces:
-    """log(1 + exp(-y f(S))) on ``domain``."""
+def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pieces:
+    """log(1 + exp(-y f(S))) on ``domain``, with an error below ``tol``.
+
+    >>> import torch
+    >>> pieces = logistic(PiecewiseLinear((0.0,), (1.0,), -1.0, -1.0), (0.0, 2.0), tol=1e-9)  # f(S) = 1 - S
+    >>> at_zero = pieces.minus(torch.tensor([1.0], dtype=torch.float64)).item()
+    >>> abs(at_zero - math.log(2)) <= pieces.error < 1e-9
+    True
+    """
     sides, errors = [], []
     for y in (1, -1):
         parts = []
@@ -95,20 +104,25 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], degree: int = 8, t
                 continue
             zero = anchor - value / slope if slope else 0.0
             tips = zero + np.array([1j, -1j]) * math.pi / abs(slope) if slope else np.empty(0)
-            fn = lambda s, v=value, g=slope, a=anchor, y=y: softplus(-y * (v + g * (s - a)))  # noqa: E731
-            parts.append(Analytic(low, high, fn, tips))
-        side, err = fit(parts, degree, tol)
+            fn = lambda s, v=value, g=slope, a=anchor, y=y: _softplus(-y * (v + g * (s - a)))  # noqa: E731
+            parts.append(_Analytic(low, high, fn, tips))
+        side, err = _fit(parts, _LOGISTIC_DEGREE, tol)
         sides.append(side)
         errors.append(err)
     return Pieces(sides[0], sides[1], max(errors), domain)
 
 
-def smooth_zigzag(k: int, b: float) -> tuple[Function, Complex]:
-    """Zig-zag with relu(z) replaced by (z + sqrt(z^2 + b)) / 2, and its branch points."""
+def smooth_zigzag(k: int, b: float) -> tuple[_Function, _Complex]:
+    """Zig-zag with relu(z) replaced by (z + sqrt(z^2 + b)) / 2, and its branch points.
+
+    >>> fn, tips = smooth_zigzag(1, b=0.25)  # 1 - 4 sigma(S - 1/2)
+    >>> float(fn(np.array([0.5 + 0j]))[0].real), tips.tolist()
+    (0.0, [(0.5+0.5j), (0.5-0.5j)])
+    """
     i = np.arange(1, k + 1)
     gain = (-1.0) ** i * (8 * i - 4)
 
-    def fn(s: Complex) -> Complex:
+    def fn(s: _Complex) -> _Complex:
         z = np.asarray(s)[..., None] + 0.5 - i
         return 1 + (gain * 0.5 * (z + np.sqrt(z * z + b))).sum(-1)
 
@@ -116,9 +130,9 @@ def smooth_zigzag(k: int, b: float) -> tuple[Function, Complex]:
     return fn, np.concatenate([joints + 1j * math.sqrt(b), joints - 1j * math.sqrt(b)])
 
 
-def roots(fn: Callable[[Real], Real], low: float, high: float, cells: int = 20001) -> list[float]:
+def _roots(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
     """Sign changes of a real function seen on a fine grid, refined by bisection."""
-    x = np.linspace(low, high, cells)
+    x = np.linspace(low, high, _ROOT_CELLS)
     v = fn(x)
     at = np.nonzero(np.sign(v[1:]) * np.sign(v[:-1]) < 0)[0]
     a, b = x[at], x[at + 1]
@@ -129,31 +143,36 @@ def roots(fn: Callable[[Real], Real], low: float, high: float, cells: int = 2000
     return sorted({*a.tolist(), *x[v == 0].tolist()})
 
 
-def smooth_hinge(
-    fn: Function, tips: Complex, domain: tuple[float, float], power: int = 2, degree: int = 5, tol: float = 1e-9
-) -> Pieces:
-    """max(0, 1 - y f(S)) ** power for an analytic readout f."""
-    plus, minus = (_hinge_side(fn, tips, domain, y, power, degree, tol) for y in (1, -1))
+def smooth_hinge(fn: _Function, tips: _Complex, domain: tuple[float, float], power: int, tol: float) -> Pieces:
+    """max(0, 1 - y f(S)) ** power for an analytic readout f, with an error below ``tol``.
+
+    >>> import torch
+    >>> pieces = smooth_hinge(*smooth_zigzag(1, 0.25), (0.0, 1.0), power=2, tol=1e-6)
+    >>> at = torch.tensor([0.5], dtype=torch.float64)  # where f = 0, so both labels lose 1
+    >>> [round(side(at).item(), 5) for side in pieces.sides()]
+    [1.0, 1.0]
+    """
+    plus, minus = (_hinge_side(fn, tips, domain, y, power, tol) for y in (1, -1))
     return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain)
 
 
 def _hinge_side(
-    fn: Function, tips: Complex, domain: tuple[float, float], y: int, power: int, degree: int, tol: float
+    fn: _Function, tips: _Complex, domain: tuple[float, float], y: int, power: int, tol: float
 ) -> tuple[Piecewise, float]:
-    def margin(s: Complex) -> Complex:
+    def margin(s: _Complex) -> _Complex:
         return 1 - y * fn(s)
 
-    def loss(s: Complex) -> Complex:
+    def loss(s: _Complex) -> _Complex:
         return margin(s) ** power
 
-    def nothing(s: Complex) -> Complex:
+    def nothing(s: _Complex) -> _Complex:
         return 0 * s
 
-    marks = [domain[0], *roots(lambda s: margin(s + 0j).real, *domain), domain[1]]
+    marks = [domain[0], *_roots(lambda s: margin(s + 0j).real, *domain), domain[1]]
     parts = []
     for a, b in itertools.pairwise(marks):
         if b - a < 1e-14:
             continue
         keep = margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
-        parts.append(Analytic(a, b, loss, tips) if keep else Analytic(a, b, nothing, np.empty(0)))
-    return fit(parts, degree, tol)
+        parts.append(_Analytic(a, b, loss, tips) if keep else _Analytic(a, b, nothing, np.empty(0)))
+    return _fit(parts, _HINGE_DEGREE, tol)

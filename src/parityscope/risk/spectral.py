@@ -17,15 +17,21 @@ import torch
 from torch import Tensor
 
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, recentre
+from parityscope.risk.runs import RunMean
 
-EPS = 2.3e-16
-OUTSIDE = 1e-20  # admitted probability of leaving the window
-NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-NEGLIGIBLE) are bounded, not evaluated
-BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
+_EPS = 2.3e-16
+_OUTSIDE = 1e-20  # admitted probability of leaving the window
+_NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-_NEGLIGIBLE) are bounded, not evaluated
+_BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
+_FIRST_REACH, _LAST_REACH = (
+    1e6,
+    1e9,
+)  # frequencies are scanned up to the first, then four times as far, at most to the last
+_BUDGET = 10**8  # frequencies x positions evaluated at most
 
 
 @dataclass(frozen=True)
-class Window:
+class _Window:
     """S - mu stays in [-half, half] but for probability ``outside``; functions get this period."""
 
     centre: float
@@ -34,24 +40,23 @@ class Window:
     outside: float
 
     @staticmethod
-    def of(c: Tensor) -> Window:
+    def of(c: Tensor) -> _Window:
         """Return the window that Hoeffding's inequality gives for these weights."""
         reach, energy = float(c.abs().sum()) / 2, float(c.square().sum())
-        half = math.sqrt(energy * math.log(2 / OUTSIDE) / 2)  # Hoeffding
-        outside = 0.0 if half >= reach else OUTSIDE
+        half = math.sqrt(energy * math.log(2 / _OUTSIDE) / 2)  # Hoeffding
+        outside = 0.0 if half >= reach else _OUTSIDE
         half = min(half, reach * (1 + 1e-9)) + 1e-9
-        return Window(float(c.sum()) / 2, half, 2.5 * half, outside)
+        return _Window(float(c.sum()) / 2, half, 2.5 * half, outside)
 
 
 @dataclass(frozen=True)
-class Jumps:
+class _Jumps:
     """A periodic piecewise polynomial: derivative jumps (B, r) at ``where`` (relative to mu)."""
 
     where: Tensor
     size: Tensor
     mean: float
-    peak: float  # largest |value| and |slope| met, for the error of leaving the window
-    steep: float
+    peak: float  # largest |value| met, for the error of leaving the window
 
     def coefficients(self, t: Tensor, period: float) -> Tensor:
         """Complex Fourier coefficients at frequencies t > 0."""
@@ -87,7 +92,7 @@ def _derivatives(coefs: Tensor, at: Tensor) -> Tensor:
     return recentre(coefs, at) * fact
 
 
-def periodic(f: Piecewise, w: Window) -> Jumps:
+def _periodic(f: Piecewise, w: _Window) -> _Jumps:
     """Restrict f to the window and close it smoothly into a periodic function."""
     low, high = w.centre - w.half, w.centre + w.half
     cuts = f.cuts + TIE  # the joints themselves
@@ -113,17 +118,11 @@ def periodic(f: Piecewise, w: Window) -> Jumps:
     integral = torch.stack([local[:, r] * length ** (r + 1) / (r + 1) for r in range(local.shape[1])]).sum()
     grid = local[:, :, None] * length[:, None, None] ** torch.arange(local.shape[1])[None, :, None]
     where = torch.cat([starts, torch.tensor([high], dtype=torch.float64)]) - w.centre
-    return Jumps(
-        where,
-        size,
-        float(integral) / w.period,
-        float(grid.abs().sum(1).max()),
-        float(torch.cat([at_start[:, 1], at_end[:, 1]]).abs().max()),
-    )
+    return _Jumps(where, size, float(integral) / w.period, float(grid.abs().sum(1).max()))
 
 
 @dataclass(frozen=True)
-class Scan:
+class _Scan:
     """|A(t)|^4 <= exp(-n + Re sum_j exp(i t c_j)); the mean of exp(i t (c_j - mean c)) moves by at
     most mean|c_j - mean c| per unit of t, so one evaluation bounds a whole block of frequencies."""
 
@@ -140,10 +139,10 @@ class Scan:
         n, dev = len(self.c), self.c - self.c.mean()
         slack = self.spread * self.base * (per - 1) / 2
         kept, factor = [], []
-        for part in starts.split(max(1, BLOCK // n)):
+        for part in starts.split(max(1, _BLOCK // n)):
             angle = ((part.double() + (per - 1) / 2) * self.base)[:, None] * dev
             psi = torch.complex(angle.cos().mean(1), angle.sin().mean(1))
-            live = (1 - psi.abs() - slack) * n / 4 < NEGLIGIBLE
+            live = (1 - psi.abs() - slack) * n / 4 < _NEGLIGIBLE
             kept.append(part[live])
             factor.append(psi[live])
         return torch.cat(kept), torch.cat(factor), slack
@@ -152,7 +151,7 @@ class Scan:
         """Multiples in [first, last) to evaluate, and the multiple actually reached."""
         n, mean = len(self.c), float(self.c.mean())
         most = max(1, budget // n)
-        if n / 4 <= NEGLIGIBLE:
+        if n / 4 <= _NEGLIGIBLE:
             last = min(last, first + most)
             return torch.arange(first, last), last
         fine = int(max(1, min(2**18, 0.05 / (self.spread * self.base + 1e-300))))
@@ -163,7 +162,7 @@ class Scan:
         for part, psi in zip(starts.split(size), factor.split(size), strict=True):
             i = part[:, None] + torch.arange(fine)
             bound = (psi[:, None] * torch.exp(1j * self.base * mean * i.double())).real + slack
-            i = i[((1 - bound) * n / 4 < NEGLIGIBLE) & (i < last)]
+            i = i[((1 - bound) * n / 4 < _NEGLIGIBLE) & (i < last)]
             chosen.append(i)
             count += len(i)
             if count > most:
@@ -172,7 +171,7 @@ class Scan:
 
 
 @dataclass
-class Sums:
+class _Sums:
     """What the evaluated frequencies add up to."""
 
     value: float
@@ -180,11 +179,10 @@ class Sums:
     grad: Tensor
     mass: float  # upper bound of the integral of |A| around the evaluated frequencies
     value_rounding: float
-    grad_rounding: Tensor
 
 
 def _accumulate(
-    c: Tensor, mask: Tensor, t: Tensor, even: Tensor, odd: Tensor, size: Tensor, base: float, acc: Sums
+    c: Tensor, mask: Tensor, t: Tensor, even: Tensor, odd: Tensor, size: Tensor, base: float, acc: _Sums
 ) -> None:
     """Add frequencies t with coefficients ``even``, ``odd`` (already times (-i)^k)."""
     angle = 0.5 * t[:, None] * c
@@ -204,35 +202,18 @@ def _accumulate(
         acc.grad[mask] += fix.sum(0)
     # bounds: relative error of a product, and |A| between neighbouring frequencies
     drift = (angle.abs() * tan.abs()).sum(1)
-    weight = EPS * (
+    weight = _EPS * (
         (even.abs() * a.abs() + odd.abs() * b.abs()) * (4 * len(c) + 2 * drift)
         + size * (a.abs() + b.abs()) * (16 + t * math.pi / base)
     )
     acc.value_rounding += 2 * float(weight.sum())
-    acc.grad_rounding += (t * weight) @ tan.abs() + (t * weight).sum()
     square = cos.square()
     tilt = (square * tan @ c).abs()
     low = 2 * (1 - square).sum(1) - base * tilt - base**2 / 8 * c.square().sum()
     acc.mass += 2 * base * float(torch.exp(-low.clamp(min=0) / 4).sum())
 
 
-@dataclass(frozen=True)
-class Spectral:
-    """One run.  ``value_bound`` is rigorous.  The gradient jumps wherever an S meets a corner of
-    the loss, so frequencies beyond ``reach`` are hard to exclude: ``grad_bound`` covers all of them,
-    ``grad_bound_in_reach`` those up to ``reach`` (what remains is tiny unless A recurs later)."""
-
-    value: float
-    grad: Tensor
-    value_bound: float
-    grad_bound: float
-    grad_bound_in_reach: float
-    frequencies: int
-    reach: float
-    mean_slope: float  # E[P'(S)], the derivative by an offset of S
-
-
-def beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
+def _beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
     """Bound of E|Fourier remainder| beyond ``reach`` of a function with these derivative jumps."""
     log = 2 + 2 * math.log(max(math.e, reach * period / 2))
     total = jump.abs().sum(0).tolist()
@@ -240,62 +221,56 @@ def beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
     return out + sum(v / (math.pi * r * reach**r) for r, v in enumerate(total) if r >= 2)
 
 
-def _finish(
-    c: Tensor, k: int, pieces: Pieces, sides: list[Jumps], w: Window, acc: Sums, count: int, reach: float
-) -> Spectral:
+def _value_bound(k: int, pieces: Pieces, sides: list[_Jumps], w: _Window, acc: _Sums, reach: float) -> float:
+    """Proved error of the value: rounding, frequencies beyond reach or skipped, sums outside the window, the pieces."""
     base, jump = 2 * math.pi / w.period, torch.cat([s.size for s in sides])
-    unseen = math.exp(-NEGLIGIBLE)
+    unseen = math.exp(-_NEGLIGIBLE)
     density = (96 / 95) ** 2 * (acc.mass + 2 * reach * unseen)  # Esseen
-    total, many = jump.abs().sum(0).tolist(), [reach / base, 1 + math.log(reach / base)] + [1.7] * jump.shape[1]
-    skip = [
-        unseen * math.exp(k / 2) * 2 / w.period * sum(v * many[r + s] / base ** (r + s) for r, v in enumerate(total))
-        for s in (1, 0)
-    ]  # value, slope
-    value = (
+    total, many = jump.abs().sum(0).tolist(), [1 + math.log(reach / base)] + [1.7] * jump.shape[1]
+    skipped = sum(v * many[r] / base ** (r + 1) for r, v in enumerate(total))
+    return (
         acc.value_rounding
-        + beyond(jump, density, reach, w.period)
-        + skip[0]
+        + _beyond(jump, density, reach, w.period)
+        + unseen * math.exp(k / 2) * 2 / w.period * skipped
         + 2 * w.outside * max(s.peak for s in sides)
         + pieces.error
     )
-    grad = float(acc.grad_rounding.max()) + skip[1] + 2 * w.outside * max(s.steep for s in sides)
-    tail = beyond(jump[:, 1:], density, reach, w.period)
-    if total[0] > 1e-6:  # a discontinuous function has no gradient
-        grad = math.inf
-    return Spectral(acc.value, acc.grad + acc.shared, value, grad + tail, grad, count, reach, 2 * acc.shared)
 
 
-def spectral_risk(
-    c: Tensor,
-    mask: Tensor,
-    pieces: Pieces,
-    tol: float = 5e-10,
-    reach: float = 1e6,
-    budget: int = 10**8,
-    limit: float = 1e9,
-) -> Spectral:
-    """E[L(y f(S))] and gradient for one run; c (n,) float64, mask (n,) bool.
+def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMean:
+    """Return E[L(y f(S))], its gradient and a proved error of the value, for one run; c (n,) float64, mask (n,) bool.
 
-    Frequencies are scanned until the proved value error is below ``tol``, ``limit`` is reached,
-    or ``budget`` (frequencies x positions) is spent; the bounds returned hold in every case.
+    Frequencies are scanned until the proved error is below ``tol``, the last reach is scanned, or the budget is spent;
+    the bound holds in every case. The gradient jumps wherever an S meets a corner of the loss and has no bound.
+
+    For f(S) = 1 - S and 0 <= S <= 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 - c/2:
+
+    >>> from parityscope.models.piecewise_linear import PiecewiseLinear
+    >>> from parityscope.risk.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
+    >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
+    >>> mean = spectral_risk(c, torch.arange(501) == 250, line, tol=1e-9)  # the hidden bit has weight 0.002
+    >>> round(mean.value, 9), mean.value_bound < 1e-9
+    (0.999, True)
     """
     pieces.check_domain(c[None], c.new_zeros(1))
-    w, k, n = Window.of(c), int(mask.sum()), len(c)
+    w, k, n = _Window.of(c), int(mask.sum()), len(c)
     if k == 0:  # the label is always +1
         pieces = replace(pieces, minus=pieces.plus)
     base = 2 * math.pi / w.period
-    sides = [periodic(f, w) for f in pieces.sides()]
-    acc = Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0, torch.zeros_like(c))
-    scan, first, count = Scan(c, base), 1, 0
+    sides = [_periodic(f, w) for f in pieces.sides()]
+    acc = _Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0)
+    scan, first, count, reach = _Scan(c, base), 1, 0, _FIRST_REACH
     while True:
-        chosen, last = scan.select(first, int(reach / base) + 2, budget - count * n)
-        for part in chosen.split(max(1, BLOCK // n)):
+        chosen, last = scan.select(first, int(reach / base) + 2, _BUDGET - count * n)
+        for part in chosen.split(max(1, _BLOCK // n)):
             t = part.double() * base
             p, m = (s.coefficients(t, w.period) for s in sides)
             size = 0.5 * (sides[0].envelope(t, w.period) + sides[1].envelope(t, w.period))
             _accumulate(c, mask, t, 0.5 * (p + m), 0.5 * (p - m) * (-1j) ** k, size, base, acc)
         count += len(chosen)
-        out = _finish(c, k, pieces, sides, w, acc, count, (last - 1) * base)
-        if out.value_bound - pieces.error <= tol or last * base < reach or reach >= limit or count * n >= budget:
-            return out
-        first, reach = last, min(limit, 4 * reach)
+        bound = _value_bound(k, pieces, sides, w, acc, (last - 1) * base)
+        proved = bound - pieces.error <= tol
+        if proved or last * base < reach or reach >= _LAST_REACH or count * n >= _BUDGET:
+            return RunMean(acc.value, acc.grad + acc.shared, 2 * acc.shared, bound)
+        first, reach = last, min(_LAST_REACH, 4 * reach)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -24,17 +24,17 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.risk.pieces import Pieces
 from parityscope.risk.runs import Mean
+from parityscope.risk.subsets import subset_products, subset_sums, sums_by_position
 from parityscope.threads import single_threaded
 
-T = TypeVar("T")
-BASE = 8  # subset sums of at most this many positions by one matrix product
-CHUNK = 1 << 17  # runs x labels x pieces x queries worked on at a time
-RUN_SUMS = 1 << 17  # runs x table sums worked on at a time
-MEMORY_LIMIT = 8e9
-WORKERS = 2  # threads for large tables
+_Result = TypeVar("_Result")
+_CHUNK = 1 << 17  # runs x labels x pieces x queries worked on at a time
+_RUN_SUMS = 1 << 17  # runs x table sums worked on at a time
+_MEMORY_LIMIT = 8e9
+_WORKERS = 2  # threads for large tables
 
 
-def in_parallel(tasks: list[Callable[[], T]]) -> list[T]:
+def _in_parallel(tasks: list[Callable[[], _Result]]) -> list[_Result]:
     """Run long tasks on threads of their own (numpy and torch release the interpreter lock)."""
     if len(tasks) == 1:
         return [tasks[0]()]
@@ -42,50 +42,20 @@ def in_parallel(tasks: list[Callable[[], T]]) -> list[T]:
         return [f.result() for f in [pool.submit(task) for task in tasks]]
 
 
-@cache
-def bits(m: int) -> Tensor:
-    """Return all 2^m bit patterns, first position most significant."""
-    return ((torch.arange(2**m)[:, None] >> torch.arange(m - 1, -1, -1)) & 1).double()
-
-
-def subset_sums(c: Tensor) -> Tensor:
-    """(R, m) -> (R, 2^m): sum of every subset, first position most significant."""
-    m = c.shape[1]
-    if m <= BASE:
-        return c @ bits(m).T
-    left, right = subset_sums(c[:, : m // 2]), subset_sums(c[:, m // 2 :])
-    return (left[:, :, None] + right[:, None, :]).flatten(1)
-
-
-def subset_products(absent: Tensor, present: Tensor) -> Tensor:
-    """(R, m) factors of an absent / present position -> (R, 2^m) products."""
-    m = absent.shape[1]
-    if m == 0:
-        return absent.new_ones(absent.shape[0], 1)
-    if m == 1:
-        return torch.cat([absent, present], 1)
-    h = m // 2
-    left = subset_products(absent[:, :h], present[:, :h])
-    right = subset_products(absent[:, h:], present[:, h:])
-    return (left[:, :, None] * right[:, None, :]).flatten(1)
-
-
-def fold(d: Tensor, m: int) -> Tensor:
-    """Adjoint of subset_sums: (R, 2^m) -> (R, m)."""
-    if m <= BASE:
-        return d @ bits(m)
-    grid = d.view(d.shape[0], 1 << (m // 2), -1)
-    return torch.cat([fold(grid.sum(2), m // 2), fold(grid.sum(1), m - m // 2)], 1)
-
-
-def argsort(x: Tensor) -> Tensor:
+def _argsort(x: Tensor) -> Tensor:
     """Along the last axis; numpy's vectorised sort is about four times torch's."""
     return torch.from_numpy(np.argsort(x.numpy(), axis=-1))
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Everything that depends on c but not on the loss."""
+    """Everything that depends on c but not on the loss.
+
+    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
+    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
+    >>> tables.mt, tables.sums.tolist()  # sums of positions 2 and 1 about their middle, sorted
+    (2, [[-0.1875, -0.0625, 0.0625, 0.1875]])
+    """
 
     order: Tensor  # (R, n) positions: table side, query side, pivot last
     mt: int  # positions on the table side
@@ -98,24 +68,30 @@ class Tables:
     pivot_bit: Tensor  # (R, Q) pivot's bit for label +1, by subset index
 
 
-def table_size(n: int, k: int) -> int:
+def _table_size(n: int, k: int) -> int:
     """Positions on the table side: sorting a sum is cheaper than looking one up."""
     return max(0, min(n - k, n // 2 + 1))
 
 
 def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) -> Tables:
-    """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row."""
-    mt = table_size(c.shape[1], int(mask.sum(1).max()))
+    """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row.
+
+    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
+    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
+    >>> tables.query.tolist()  # the hidden bit is 0 for label +1 and 1 for label -1
+    [[[0.1875], [0.6875]]]
+    """
+    mt = _table_size(c.shape[1], int(mask.sum(1).max()))
     order = (c.abs() + torch.where(mask, torch.inf, 0.0)).argsort(1)
     cs = c.gather(1, order)
     sums = subset_sums(cs[:, :mt])
-    place = argsort(sums)
+    place = _argsort(sums)
     sums = sums.gather(1, place)
     origin = 0.5 * (sums[:, :1] + sums[:, -1:])
     odd = subset_sums(mask.gather(1, order)[:, mt:-1].double()).remainder_(2)
     flag = torch.stack([odd, 1 - odd], 1)  # pivot's bit for label +1, -1
     negated = -torch.addcmul((subset_sums(cs[:, mt:-1]) + origin + offset[:, None])[:, None], flag, cs[:, -1:, None])
-    query_place = argsort(negated)
+    query_place = _argsort(negated)
     query = negated.gather(2, query_place).neg_()
     weight = query_weight = None
     if p is not None:
@@ -128,7 +104,7 @@ def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) ->
 
 
 @dataclass(frozen=True)
-class Stack:
+class _Stack:
     """Both labels' polynomials padded to one shape."""
 
     cuts: Tensor  # (2, J), padded with +inf
@@ -138,7 +114,7 @@ class Stack:
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(pieces: Pieces) -> Stack:
+    def of(pieces: Pieces) -> _Stack:
         """Stack the two sides of `pieces`."""
         j = max(len(f.cuts) for f in pieces.sides())
         d = max(f.degree for f in pieces.sides())
@@ -150,7 +126,7 @@ class Stack:
             coefs[i, : f.degree + 1, : m + 1] = f.coefs.T
         rate = torch.zeros_like(coefs)
         rate[:, :-1] = coefs[:, 1:] * torch.arange(1.0, d + 1, dtype=torch.float64)[:, None]
-        return Stack(cuts, centres, coefs, torch.stack([coefs.flatten(1), rate.flatten(1)], 1))
+        return _Stack(cuts, centres, coefs, torch.stack([coefs.flatten(1), rate.flatten(1)], 1))
 
     @property
     def degree(self) -> int:
@@ -158,7 +134,7 @@ class Stack:
         return self.coefs.shape[1] - 1
 
 
-def prefix_moments(t: Tables, degree: int) -> list[Tensor | None]:
+def _prefix_moments(t: Tables, degree: int) -> list[Tensor | None]:
     """out[l][:, i] = sum of weight * s^l over the i smallest sums; None stands for i itself."""
     out: list[Tensor | None] = []
     power = t.weight
@@ -173,7 +149,7 @@ def prefix_moments(t: Tables, degree: int) -> list[Tensor | None]:
     return out
 
 
-def look_up(sums: Tensor, cuts: Tensor, query: Tensor) -> Tensor:
+def _look_up(sums: Tensor, cuts: Tensor, query: Tensor) -> Tensor:
     """(R, 2, J+2, q) table ranks of the cuts seen from each query, with both ends."""
     targets = (cuts[:, :, None] - query[:, :, None]).numpy()
     runs, q = query.shape[0], query.shape[2]
@@ -185,7 +161,7 @@ def look_up(sums: Tensor, cuts: Tensor, query: Tensor) -> Tensor:
     return ranks
 
 
-def range_moments(moments: list[Tensor | None], ranks: Tensor, u: Tensor) -> Tensor:
+def _range_moments(moments: list[Tensor | None], ranks: Tensor, u: Tensor) -> Tensor:
     """(R, 2, d+1, J+1, q): moments of s + u over the table sums of each piece."""
     runs, _, ends, q = ranks.shape
     mu = u.new_empty(runs, 2, len(moments), ends - 1, q)
@@ -198,7 +174,7 @@ def range_moments(moments: list[Tensor | None], ranks: Tensor, u: Tensor) -> Ten
     return mu
 
 
-def scatter(jumps: list[Tensor], ranks: Tensor, coefs: Tensor, u: Tensor, weight: Tensor) -> None:
+def _scatter(jumps: list[Tensor], ranks: Tensor, coefs: Tensor, u: Tensor, weight: Tensor) -> None:
     """Add the table-side slope polynomials P'(s + u), as coefficients of s, at piece ends.
 
     ``weight`` is zero for pieces holding no table sum, which must leave no rounding behind.
@@ -215,7 +191,7 @@ def scatter(jumps: list[Tensor], ranks: Tensor, coefs: Tensor, u: Tensor, weight
         into.scatter_add_(1, inner, (slope[:, :, 1:] - slope[:, :, :-1]).view(runs, -1))
 
 
-def gradient(t: Tables, jumps: list[Tensor], slope: Tensor) -> tuple[Tensor, Tensor]:
+def _gradient(t: Tables, jumps: list[Tensor], slope: Tensor) -> tuple[Tensor, Tensor]:
     """Collect the gradient by weight (R, n) and by offset (R,) from the slopes at table sums and at queries."""
     at = torch.zeros_like(t.sums)
     for jump in reversed(jumps):
@@ -223,50 +199,59 @@ def gradient(t: Tables, jumps: list[Tensor], slope: Tensor) -> tuple[Tensor, Ten
     if t.weight is not None and t.query_weight is not None:
         at *= t.weight
         slope = slope * t.query_weight
-    table = fold(torch.empty_like(at).scatter_(1, t.place, at), t.mt)
+    table = sums_by_position(torch.empty_like(at).scatter_(1, t.place, at), t.mt)
     slope = torch.empty_like(slope).scatter_(2, t.query_place, slope)
-    rest = fold(slope.sum(1), t.order.shape[1] - t.mt - 1)
+    rest = sums_by_position(slope.sum(1), t.order.shape[1] - t.mt - 1)
     pivot = torch.lerp(slope[:, 1], slope[:, 0], t.pivot_bit).sum(1, keepdim=True)
     grad = torch.cat([table, rest, pivot], 1)
     return torch.empty_like(grad).scatter_(1, t.order, grad), slope.sum((1, 2))
 
 
 @dataclass
-class Totals:
+class _Totals:
     """What a sweep over queries accumulates."""
 
     value: Tensor  # (R,)
     jumps: list[Tensor]  # per power of s, (R, T+1)
 
 
-def sweep(t: Tables, f: Stack, moments: list[Tensor | None], spans: list[slice], slope: Tensor | None) -> Totals:
+def _sweep(t: Tables, f: _Stack, moments: list[Tensor | None], spans: list[slice], slope: Tensor | None) -> _Totals:
     """Queries of the given spans; their own slopes go into ``slope`` (None: no gradient)."""
     runs, size = t.sums.shape
     degree = f.degree if slope is not None else 0
-    out = Totals(t.sums.new_zeros(runs), [t.sums.new_zeros(runs, size + 1) for _ in range(degree)])
+    out = _Totals(t.sums.new_zeros(runs), [t.sums.new_zeros(runs, size + 1) for _ in range(degree)])
     for span in spans:
         query = t.query[:, :, span]
-        ranks = look_up(t.sums, f.cuts, query)
+        ranks = _look_up(t.sums, f.cuts, query)
         u = query[:, :, None] - f.centres[:, :, None]
-        both = f.mixer @ range_moments(moments, ranks, u).flatten(2, 3)  # (R, 2, 2, q)
+        both = f.mixer @ _range_moments(moments, ranks, u).flatten(2, 3)  # (R, 2, 2, q)
         w = None if t.query_weight is None else t.query_weight[:, :, span]
         out.value += (both[:, :, 0] if w is None else both[:, :, 0] * w).sum((1, 2))
         if slope is not None:
             slope[:, :, span] = both[:, :, 1]
             filled = (ranks[:, :, 1:] > ranks[:, :, :-1]).double()
-            scatter(out.jumps, ranks, f.coefs, u, filled if w is None else filled * w[:, :, None])
+            _scatter(out.jumps, ranks, f.coefs, u, filled if w is None else filled * w[:, :, None])
     return out
 
 
 def evaluate(t: Tables, pieces: Pieces, want_gradient: bool = True) -> Mean:
-    """Return the mean loss from prepared tables."""
-    f, (runs, _, count) = Stack.of(pieces), t.query.shape
-    step = max(1, CHUNK // (runs * 2 * f.centres.shape[1]))
+    """Return the mean loss from prepared tables.
+
+    >>> from parityscope.models.piecewise_linear import PiecewiseLinear
+    >>> from parityscope.risk.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # f(S) = 1 - S
+    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
+    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
+    >>> round(evaluate(tables, line).value.item(), 9)  # 1 + E[yS] = 1 - 0.5/2
+    0.75
+    """
+    f, (runs, _, count) = _Stack.of(pieces), t.query.shape
+    step = max(1, _CHUNK // (runs * 2 * f.centres.shape[1]))
     spans = [slice(i, i + step) for i in range(0, count, step)]
-    moments = prefix_moments(t, f.degree)
+    moments = _prefix_moments(t, f.degree)
     slope = torch.empty_like(t.query) if want_gradient else None
-    share = WORKERS if len(spans) >= 8 * WORKERS else 1
-    parts = in_parallel([partial(sweep, t, f, moments, spans[i::share], slope) for i in range(share)])
+    share = _WORKERS if len(spans) >= 8 * _WORKERS else 1
+    parts = _in_parallel([partial(_sweep, t, f, moments, spans[i::share], slope) for i in range(share)])
     total = parts[0]
     for other in parts[1:]:
         total.value += other.value
@@ -275,18 +260,29 @@ def evaluate(t: Tables, pieces: Pieces, want_gradient: bool = True) -> Mean:
     scale = 0.5 ** t.order.shape[1] if t.weight is None else 1.0
     if slope is None:
         return Mean(total.value * scale, None, None)
-    by_weight, by_offset = gradient(t, total.jumps, slope)
+    by_weight, by_offset = _gradient(t, total.jumps, slope)
     return Mean(total.value * scale, by_weight * scale, by_offset * scale)
 
 
 def split_mean(
     weights: Tensor, offset: Tensor, mask: Tensor, pieces: Pieces, *, bias: float = 0.5, want_gradient: bool = True
 ) -> Mean:
-    """Return the exact E[L(y f(S))], S = offset + Σ_j weights_j x_j, for R runs: weights (R, n), offset (R,)."""
+    """Return the exact E[L(y f(S))], S = offset + Σ_j weights_j x_j, for R runs: weights (R, n), offset (R,).
+
+    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the mean is 1 + E[yS], its gradient E[y x_j].
+
+    >>> from parityscope.models.piecewise_linear import PiecewiseLinear
+    >>> from parityscope.risk.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
+    >>> c, hidden = torch.full((1, 20), 0.05, dtype=torch.float64), torch.arange(20)[None] == 3
+    >>> mean = split_mean(c, torch.zeros(1).double(), hidden, line)
+    >>> round(mean.value.item(), 9), mean.by_weight[0, 3:5].round(decimals=9).abs().tolist()
+    (0.975, [0.5, 0.0])
+    """
     n, most = weights.shape[1], int(mask.sum(1).max())
     _check_memory(n, most)
     pieces.check_domain(weights, offset)
-    group = max(1, RUN_SUMS >> table_size(n, most))
+    group = max(1, _RUN_SUMS >> _table_size(n, most))
     probability = None if bias == 0.5 else torch.full_like(weights, bias)
     parts = []
     with single_threaded():
@@ -301,19 +297,27 @@ def split_mean(
 
 
 def required_bytes(n: int, k: int) -> float:
-    """Return about how much memory one run needs: a dozen numbers per table entry, two dozen per pair of queries."""
-    table = table_size(n, k)
+    """Return about how much memory one run needs: a dozen numbers per table entry, two dozen per pair of queries.
+
+    >>> [f"{required_bytes(n, 3):.0e}" for n in (20, 40, 60)]
+    ['2e+05', '3e+08', '3e+11']
+    """
+    table = _table_size(n, k)
     return 8.0 * (12 * 2**table + 24 * 2 ** max(0, n - table - 1))
 
 
 def fits(n: int, k: int) -> bool:
-    """Say whether the split engine takes a problem of this size."""
-    return required_bytes(n, k) <= MEMORY_LIMIT
+    """Say whether the split engine takes a problem of this size.
+
+    >>> [fits(n, 3) for n in (40, 60)]
+    [True, False]
+    """
+    return required_bytes(n, k) <= _MEMORY_LIMIT
 
 
 def _check_memory(n: int, k: int) -> None:
     if not fits(n, k):
         raise InvalidInput(
             f"the split engine needs about {required_bytes(n, k) / 1e9:.0f} GB at n = {n}, k = {k} and stops at"
-            f" {MEMORY_LIMIT / 1e9:.0f} GB"
+            f" {_MEMORY_LIMIT / 1e9:.0f} GB"
         )

@@ -42,7 +42,18 @@ _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "fuse
 
 
 class Database:
-    """`store.sqlite` in a folder, at this version of the schema; opened for each use, so that nothing is held."""
+    """`store.sqlite` in a folder, at this version of the schema; opened for each use, so that nothing is held.
+
+    >>> import tempfile
+    >>> from contextlib import suppress
+    >>> database = Database(Path(tempfile.mkdtemp()))
+    >>> with suppress(KeyError), database.writing() as connection:  # all or nothing
+    ...     added = connection.execute("INSERT INTO leases VALUES ('key', 'ann')")
+    ...     raise KeyError
+    >>> with database.reading() as connection:
+    ...     connection.execute("SELECT count(*) FROM leases").fetchone()[0]
+    0
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "store.sqlite"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.experiments.contract import Row
 from parityscope.training.checkpoint import write_atomically
 
@@ -30,7 +30,14 @@ def flat(row: Row) -> dict[str, Any]:
 
 
 def export_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending."""
+    """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> export_rows([Row("demo", {"n": 3}, {"risk": 0.5})], path)
+    >>> path.read_text().splitlines()
+    ['experiment,config.n,numbers.risk,finished,seconds,traceback', 'demo,3,0.5,0.0,0.0,']
+    """
     if not rows:
         raise InvalidInput("there are no rows to export")
     if path.suffix == ".csv":
@@ -60,11 +67,9 @@ def _csv(rows: Sequence[Row]) -> bytes:
 
 
 def _parquet(rows: Sequence[Row]) -> bytes:
-    try:
+    with naming_the_extra():
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise InvalidInput("Parquet needs pyarrow: pip install 'parityscope[export]'") from None
     sink = pyarrow.BufferOutputStream()
     columns = {name: _one_type(values) for name, values in _columns(rows).items()}
     pyarrow.parquet.write_table(pyarrow.table(columns), sink)
@@ -82,10 +87,8 @@ def _one_type(values: list[Any]) -> list[Any]:
 
 def _write_events(rows: Sequence[Row], folder: Path) -> None:
     """Write one TensorBoard run per row: its numbers as scalars, its one-dimensional arrays as curves."""
-    try:
+    with naming_the_extra():
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise InvalidInput("TensorBoard events need tensorboard: pip install 'parityscope[export]'") from None
     for index, row in enumerate(rows):
         with SummaryWriter(str(folder / row.experiment / f"{index:05d}")) as writer:
             writer.add_text("config", json.dumps(row.config, indent=1))

@@ -43,7 +43,14 @@ def present_in(folder: Path) -> Iterator[str]:
 
 
 def is_present(folder: Path, name: str) -> bool:
-    """Say whether the process of that name still lives; its sign is removed when it does not."""
+    """Say whether the process of that name still lives; its sign is removed when it does not.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with present_in(folder) as name:
+    ...     is_present(folder, name), is_present(folder, "somebody-else")
+    (True, False)
+    """
     path = _sign(folder, name)
     try:
         with path.open("r+") as file:

@@ -28,15 +28,21 @@ def config_key(experiment: str, config: BaseModel) -> str:
     """Return the address of a config: a hash of the experiment's name and every resolved field.
 
     >>> from parityscope.training.recipes import RECIPES
-    >>> len(config_key("demo", RECIPES["bounded"]))
-    32
+    >>> recipe = RECIPES["bounded"]
+    >>> keys = [config_key("demo", recipe), config_key("demo", recipe.model_copy()), config_key("other", recipe)]
+    >>> keys[0] == keys[1], keys[0] == keys[2]
+    (True, False)
     """
     text = json.dumps([experiment, config.model_dump(mode="json")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def current_versions() -> dict[str, str]:
-    """Return the versions a row is stored with."""
+    """Return the versions a row is stored with.
+
+    >>> sorted(current_versions())
+    ['machine', 'parityscope', 'python', 'torch']
+    """
     return {
         "parityscope": parityscope.__version__,
         "torch": torch.__version__,
@@ -46,13 +52,22 @@ def current_versions() -> dict[str, str]:
 
 
 def array_bytes(arrays: Mapping[str, Tensor]) -> bytes | None:
-    """Return arrays as safetensors bytes, or none when there are none."""
+    """Return arrays as safetensors bytes, or none when there are none.
+
+    >>> load(array_bytes({"curve": torch.arange(3)}))["curve"].tolist()
+    [0, 1, 2]
+    """
     return save({name: tensor.detach().contiguous() for name, tensor in arrays.items()}) if arrays else None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run left behind, as it is stored: plain text and bytes, so that any executor can carry it."""
+    """What one run left behind, as it is stored: plain text and bytes, so that any executor can carry it.
+
+    >>> done, failed = Outcome({"risk": 0.5}, seconds=1.5), Outcome(traceback="ValueError: no answer")
+    >>> done.numbers, bool(done.traceback), bool(failed.traceback)
+    ({'risk': 0.5}, False, True)
+    """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)
     arrays: bytes | None = None

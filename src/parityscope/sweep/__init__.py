@@ -1,12 +1,13 @@
 """Many configs on any executor: packed into tensor programs, stored as they finish, never twice."""
 
-from parityscope.sweep.launchers import DaskCluster, InProcess, Launcher, Processes, SlurmJobs
+from parityscope.sweep.launchers import DaskCluster, InProcess, KeptOpen, Launcher, Processes, SlurmJobs
 from parityscope.sweep.loop import Progress, Summary, run_sweep
 from parityscope.sweep.spec import Work, load_spec
 
 __all__ = [
     "DaskCluster",
     "InProcess",
+    "KeptOpen",
     "Launcher",
     "Processes",
     "Progress",

@@ -9,18 +9,24 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from parityscope.errors import InvalidInput
+from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.store import Outcome
 from parityscope.sweep.task import Task, run_task, run_task_on_all_threads
+from parityscope.training.checkpoint import checkpoint_folder
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @runtime_checkable
 class Launcher(Protocol):
-    """A place to run packs."""
+    """A place to run packs.
+
+    >>> [isinstance(place, Launcher) for place in (InProcess(), Processes(2), "here")]
+    [True, True, False]
+    """
 
     worker_died: tuple[type[BaseException], ...]  # what a future raises when its worker was lost
     breaks_as_a_whole: bool  # whether a lost worker takes the executor with it
@@ -44,7 +50,11 @@ class Launcher(Protocol):
 
 
 class InProcess:
-    """One pack after another in the calling process; `threads="all"` leaves torch as many as it has."""
+    """One pack after another in the calling process; `threads="all"` leaves torch as many as it has.
+
+    >>> InProcess().start().submit(pow, 2, 10).result()
+    1024
+    """
 
     worker_died: tuple[type[BaseException], ...] = ()
     breaks_as_a_whole = False
@@ -72,9 +82,12 @@ class _AtOnce(Executor):
 
 
 class Processes:
-    """Worker processes on this machine, one thread each."""
+    """Worker processes on this machine, one thread each.
 
-    run = staticmethod(run_task)
+    >>> Processes(4).in_flight()  # packs that are out at a time: one under way and one in reserve for each
+    8
+    """
+
     worker_died: tuple[type[BaseException], ...] = (BrokenExecutor,)
     breaks_as_a_whole = True
 
@@ -83,6 +96,11 @@ class Processes:
             raise InvalidInput(f"the number of workers must be at least 1, got {workers}")
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def run(self) -> Callable[[Task], list[Outcome]]:
+        """Run a pack; its long trainings keep checkpoints where those of this process would."""
+        return partial(run_task, checkpoints=checkpoint_folder())
 
     def start(self) -> Executor:
         """Start fresh processes: forking one that has used torch is not safe."""
@@ -126,8 +144,56 @@ def _prepare_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
+class KeptOpen:
+    """A launcher whose workers serve one sweep after another, until `end`.
+
+    >>> place = KeptOpen(InProcess())
+    >>> first = place.start()
+    >>> place.stop(now=False)  # a sweep is over, another begins
+    >>> place.start() is first
+    True
+    >>> place.end()
+    >>> place.start() is first
+    False
+    """
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.worker_died = launcher.worker_died
+        self.breaks_as_a_whole = launcher.breaks_as_a_whole
+        self._executor: Executor | None = None
+
+    @property
+    def run(self) -> Callable[[Task], list[Outcome]]:
+        """What a worker does with a pack."""
+        return self.launcher.run
+
+    def start(self) -> Executor:
+        """Return the executor of the sweep before, or a fresh one."""
+        self._executor = self._executor or self.launcher.start()
+        return self._executor
+
+    def in_flight(self) -> int:
+        """As many as the launcher says."""
+        return self.launcher.in_flight()
+
+    def stop(self, *, now: bool) -> None:
+        """Keep the workers for the next sweep, unless something went wrong."""
+        if now:
+            self.end(now=True)
+
+    def end(self, *, now: bool = False) -> None:
+        """End the workers."""
+        self._executor = None
+        self.launcher.stop(now=now)
+
+
 class DaskCluster:
-    """A Dask scheduler: by address, or a cluster of so many local processes where no address is given."""
+    """A Dask scheduler: by address, or a cluster of so many local processes where no address is given.
+
+    >>> [error.__name__ for error in DaskCluster("tcp://10.0.0.1:8786").worker_died]  # nothing is connected yet
+    ['KilledWorker']
+    """
 
     run = staticmethod(run_task)
     breaks_as_a_whole = False
@@ -177,6 +243,9 @@ class SlurmJobs(DaskCluster):
     """Slurm jobs that are the workers of a Dask scheduler in this process, through dask-jobqueue.
 
     What a job asks for (queue, memory, walltime, …) comes from dask-jobqueue's own configuration file and `options`.
+
+    >>> SlurmJobs(8, {"queue": "short"}).options
+    {'cores': 1, 'processes': 1, 'memory': '2GB', 'queue': 'short'}
     """
 
     def __init__(self, jobs: int, options: Mapping[str, str] | None = None) -> None:
@@ -184,10 +253,8 @@ class SlurmJobs(DaskCluster):
         self.options = {"cores": 1, "processes": 1, "memory": "2GB", **(options or {})}
 
     def _address(self) -> Any:
-        try:
+        with naming_the_extra():
             from dask_jobqueue import SLURMCluster
-        except ImportError:
-            raise InvalidInput("Slurm jobs need dask-jobqueue: pip install 'parityscope[cluster]'") from None
         try:
             cluster = self._open.enter_context(SLURMCluster(**self.options))
         except (TypeError, ValueError) as error:
@@ -197,8 +264,6 @@ class SlurmJobs(DaskCluster):
 
 
 def _distributed() -> Any:
-    try:
+    with naming_the_extra():
         import distributed
-    except ImportError:
-        raise InvalidInput("a Dask scheduler needs distributed: pip install 'parityscope[cluster]'") from None
     return distributed

@@ -24,7 +24,11 @@ _BREAKING_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a sweep stands, in configs."""
+    """Where a sweep stands, in configs.
+
+    >>> Progress(total=100, done=18, failed=2, running=4, per_second=2.0).seconds_left
+    40.0
+    """
 
     total: int
     done: int
@@ -41,7 +45,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a sweep ended: configs done and failed in all, and how many of them were run now."""
+    """How a sweep ended: configs done and failed in all, and how many of them were run now.
+
+    >>> resumed = Summary(done=98, failed=2, run_now=10)
+    >>> resumed.done + resumed.failed - resumed.run_now  # were there before
+    90
+    """
 
     done: int
     failed: int
@@ -60,6 +69,18 @@ def run_sweep(
 
     A config that fails becomes a failed row. Several sweeps may share a store, also from several machines: each leases
     what it runs, and takes over what a dead one had leased.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.experiments import load_experiment
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> from parityscope.sweep import InProcess
+    >>> configs = tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3))
+    >>> store = Store(Path(tempfile.mkdtemp()))
+    >>> run_sweep(Work(load_experiment("H1-figure-1"), configs[:2]), store, InProcess())
+    Summary(done=2, failed=0, run_now=2)
+    >>> run_sweep(Work(load_experiment("H1-figure-1"), configs), store, InProcess())
+    Summary(done=3, failed=0, run_now=1)
     """
     check_configs_travel(work)
     with present_in(store.path) as name:

@@ -22,7 +22,11 @@ DEFAULT_PACK = 256
 
 @runtime_checkable
 class Runnable(Protocol):
-    """The part of an experiment that a sweep needs."""
+    """The part of an experiment that a sweep needs.
+
+    >>> isinstance(load_experiment("H1-figure-1"), Runnable)
+    True
+    """
 
     ID: str
 
@@ -33,7 +37,14 @@ class Runnable(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """An experiment with the configs to run; `source` is the text of a spec that brings its own `run`."""
+    """An experiment with the configs to run; `source` is the text of a spec that brings its own `run`.
+
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> configs = tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3))
+    >>> work = Work(load_experiment("H1-figure-1"), configs)
+    >>> work.experiment.ID, len(work.configs)
+    ('H1-figure-1', 3)
+    """
 
     experiment: Runnable
     configs: tuple[Config, ...]
@@ -43,7 +54,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Pack:
-    """Configs that are run and stored together."""
+    """Configs that are run and stored together.
+
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> pack = Pack((WorkedExample(temperature=0.1), WorkedExample(temperature=0.2)), ("first", "second"))
+    >>> pack.only({"second"}).configs[0].temperature, [single.keys for single in pack.singles()]
+    (0.2, [('first',), ('second',)])
+    """
 
     configs: tuple[Config, ...]
     keys: tuple[str, ...]
@@ -63,6 +80,12 @@ def packs_of(work: Work) -> list[Pack]:
 
     Packs depend on the list of configs alone, never on workers or on what is already done, so that a resumed sweep
     packs as the first one did and gives the same bits.
+
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> configs = tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3))
+    >>> work = Work(load_experiment("H1-figure-1"), configs, pack=2)
+    >>> [len(pack.configs) for pack in packs_of(work)]
+    [2, 1]
     """
     if work.pack is not None and work.pack < 1:
         raise InvalidInput(f"a pack holds at least 1 config, got {work.pack}")
@@ -84,6 +107,14 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
     """Read a spec: a Python file with `CONFIGS`, and either `EXPERIMENT`, the name of one, or its own `ID` and `run`.
 
     A spec of its own may add `batch_shape` and `run_batch` to be packed, and `PACK`, the most configs per pack.
+
+    >>> import tempfile
+    >>> lines = ["from parityscope.experiments.h1_figure_1 import WorkedExample", "EXPERIMENT = 'H1-figure-1'"]
+    >>> lines += ["CONFIGS = [WorkedExample(temperature=t / 10) for t in range(1, 9)]"]
+    >>> path = Path(tempfile.mkdtemp()) / "temperatures.py"
+    >>> written = path.write_text("\\n".join(lines))
+    >>> len(load_spec(path).configs)
+    8
     """
     source = path.read_text()
     try:

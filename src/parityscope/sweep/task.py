@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 from typing import cast
 
 from pydantic import ValidationError
@@ -19,11 +20,18 @@ from parityscope.experiments.contract import Config, Packable, Result
 from parityscope.store import Outcome, array_bytes
 from parityscope.sweep.spec import Pack, Runnable, Work, spec_module
 from parityscope.threads import single_threaded
+from parityscope.training.checkpoint import checkpoints_in
 
 
 @dataclass(frozen=True)
 class Task:
-    """A pack as it travels: names and JSON only, so that a worker needs no file of the client's."""
+    """A pack as it travels: names and JSON only, so that a worker needs no file of the client's.
+
+    >>> example = ("parityscope.experiments.h1_figure_1", "WorkedExample", '{"temperature": 0.01}')
+    >>> task = Task("H1-figure-1", None, (example,))
+    >>> run_task(task)[0].numbers["label"]
+    1
+    """
 
     experiment: str
     source: str | None
@@ -31,13 +39,27 @@ class Task:
 
 
 def task_of(work: Work, pack: Pack) -> Task:
-    """Return the task of a pack."""
+    """Return the task of a pack.
+
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> config = WorkedExample(bits=(1, 0), support=(0,), temperature=0.5)
+    >>> task_of(Work(load_experiment("H1-figure-1"), (config,)), Pack((config,), ("key",))).configs[0][1:]
+    ('WorkedExample', '{"bits":[1,0],"support":[0],"temperature":0.5}')
+    """
     described = tuple((type(c).__module__, type(c).__qualname__, c.model_dump_json()) for c in pack.configs)
     return Task(work.experiment.ID, work.source, described)
 
 
 def check_configs_travel(work: Work) -> None:
-    """Refuse a config that would not be the same after the journey through JSON (NaN and infinities are not)."""
+    """Refuse a config that would not be the same after the journey through JSON (NaN and infinities are not).
+
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> hot = WorkedExample(bits=(1, 0), support=(0,), temperature=float("inf"))
+    >>> check_configs_travel(Work(load_experiment("H1-figure-1"), (hot,)))
+    Traceback (most recent call last):
+    parityscope.errors.InvalidInput: config bits=(1, 0) support=(0,) temperature=inf changes when written as JSON: \
+use finite numbers, text, lists, dicts
+    """
     for config in work.configs:
         try:
             same = type(config).model_validate_json(config.model_dump_json()) == config
@@ -47,23 +69,35 @@ def check_configs_travel(work: Work) -> None:
             raise InvalidInput(f"config {config} changes when written as JSON: use finite numbers, text, lists, dicts")
 
 
-def run_task(task: Task) -> list[Outcome]:
-    """Run a pack on one thread; the entry point of every worker."""
-    with single_threaded():
+def run_task(task: Task, checkpoints: Path | None = None) -> list[Outcome]:
+    """Run a pack on one thread, long trainings with a place for their checkpoints; the entry point of every worker.
+
+    >>> example = ("parityscope.experiments.h1_figure_1", "WorkedExample", '{"temperature": 0.01}')
+    >>> task = Task("H1-figure-1", None, (example,))
+    >>> round(run_task(task)[0].numbers["prediction"], 6)  # sharp attention: the construction of Proposition 3
+    1.0
+    """
+    with single_threaded(), checkpoints_in(checkpoints):
         return run_task_on_all_threads(task)
 
 
 def run_task_on_all_threads(task: Task) -> list[Outcome]:
-    """Run a pack with as many threads as torch has."""
+    """Run a pack with as many threads as torch has.
+
+    >>> example = ("parityscope.experiments.h1_figure_1", "WorkedExample", '{"temperature": 0.01}')
+    >>> task = Task("H1-figure-1", None, (example,))
+    >>> run_task_on_all_threads(task)[0].numbers == run_task(task)[0].numbers
+    True
+    """
     own = None if task.source is None else cast(Runnable, spec_module(task.source, f"{task.experiment}.py"))
     experiment = own or load_experiment(task.experiment)
     configs = [
         attrgetter(name)(import_module(module)).model_validate_json(fields) for module, name, fields in task.configs
     ]
-    return run_pack(experiment, configs)
+    return _run_pack(experiment, configs)
 
 
-def run_pack(experiment: Runnable, configs: Sequence[Config]) -> list[Outcome]:
+def _run_pack(experiment: Runnable, configs: Sequence[Config]) -> list[Outcome]:
     """Run configs in one program where that is possible; when it fails one by one, so that each fails for itself."""
     if len(configs) > 1 and isinstance(experiment, Packable):
         started = time.perf_counter()

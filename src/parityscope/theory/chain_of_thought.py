@@ -10,7 +10,12 @@ _DIGITS = 100  # log n up to 10^60 beside terms of order 1
 
 
 class AssumptionTwo(NamedTuple):
-    """Logarithms of what Assumption 2 sets; decimals, since small differences of huge logarithms count."""
+    """Logarithms of what Assumption 2 sets; decimals, since small differences of huge logarithms count.
+
+    >>> at = assumption_2(1e9)  # n = e^(10⁹)
+    >>> round(math.exp(at.m - at.k), 12)  # m = 2k
+    2.0
+    """
 
     n: Decimal
     inverse_delta: Decimal
@@ -76,21 +81,40 @@ def lemma_5_items(at: AssumptionTwo) -> dict[str, float]:
 
 
 def lemma_10_overlap(at: AssumptionTwo) -> float:
-    """Return log √(4k/d · log(100Bm/δ)), which W's Lemma 10 needs below log 0.01."""
+    """Return log √(4k/d · log(100Bm/δ)), which W's Lemma 10 needs below log 0.01.
+
+    d/k grows like log^1.1(n/δ), hardly faster than the logarithm above it: the lemma waits for n = e^(10^50).
+
+    >>> [lemma_10_overlap(assumption_2(log_n)) < math.log(0.01) for log_n in (1e6, 1e49, 1e50)]
+    [False, False, True]
+    """
     with localcontext(prec=_DIGITS):
         return float((_log(4) + at.k - at.d + (_log(100) + at.B + at.m + at.inverse_delta).ln()) / 2)
 
 
 def lemma_30_bound(delta: float, d: int, sum_of_squares: float) -> float:
-    """Return √(2 log(2/δ)/d · Σ λ²): how far ⟨e, Σ λ e⟩ strays from its own λ with probability 1 − δ (W, Lemma 30)."""
+    """Return √(2 log(2/δ)/d · Σ λ²): how far ⟨e, Σ λ e⟩ strays from its own λ with probability 1 − δ (W, Lemma 30).
+
+    >>> round(lemma_30_bound(delta=2 * math.exp(-2), d=4, sum_of_squares=1.0), 12)
+    1.0
+    """
     return math.sqrt(2 * math.log(2 / delta) / d * sum_of_squares)
 
 
 def lemma_31_bound(delta: float, n: int, d: int) -> float:
-    """Return √(2 log(8nd/δ)/d), W's bound on every inner product of two embeddings (Lemma 31)."""
+    """Return √(2 log(8nd/δ)/d), W's bound on every inner product of two embeddings (Lemma 31).
+
+    >>> [round(lemma_31_bound(delta=0.1, n=20, d=d), 2) for d in (100, 10_000)]
+    [0.49, 0.06]
+    """
     return math.sqrt(2 * math.log(8 * n * d / delta) / d)
 
 
 def lemma_19_bound(n: int, k: int, d: int, m: int, B: int, early_rate: float, delta: float) -> float:
-    """Return (10η₀/mn)·√(nk)/√(Bd)·log(300mnB/δ), the error W allows in Lemma 19."""
+    """Return (10η₀/mn)·√(nk)/√(Bd)·log(300mnB/δ), the error W allows in Lemma 19.
+
+    >>> one, four = (lemma_19_bound(20, 4, d=512, m=192, B=B, early_rate=1.0, delta=0.1) for B in (10**4, 4 * 10**4))
+    >>> round(one / four, 2)  # 2, but for the logarithm
+    1.9
+    """
     return 10 * early_rate / (m * n) * math.sqrt(n * k / (B * d)) * math.log(300 * m * n * B / delta)

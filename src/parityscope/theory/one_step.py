@@ -52,6 +52,9 @@ def expected_outside_weight(n: int, r: int, score_units: float) -> float:
 
     Scores off the pair are α·N(0, 2/r), so e^s has mean exp(α²/r); the pair itself sits at α. (An average over codes:
     once α exceeds √(r·log n) single collisions rule it, and a typical code does better.)
+
+    >>> round(expected_outside_weight(1000, r=10**9, score_units=math.log(1000)), 6)  # e^α = n: as much off as on
+    1.0
     """
     return n * math.exp(-score_units + score_units**2 / r)
 
@@ -77,5 +80,8 @@ def initial_score_variance(n: int) -> float:
     Of the two scores' initial differences a step of 4·log n makes differences of about 4·√(log n): each head then
     settles on one bit of the pair, and one on each. Much less and both heads stay on both bits; much more and
     attention starts concentrated on wrong positions.
+
+    >>> [round(initial_score_variance(n), 3) for n in (100, 10_000)]
+    [0.217, 0.109]
     """
     return 1 / math.log(n) if n > 2 else 1.0

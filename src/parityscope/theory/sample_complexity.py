@@ -28,13 +28,21 @@ def wide_phase(n: int, k: int) -> float:
 
 
 def phase_signal(n: int, k: int, width: float) -> float:
-    """Return E[y·sin(πk/2 − (πλ/2n)Σs)·s_i] for a hidden bit i: sin^{k−1}ε·cos^{n−k+1}ε with ε = πλ/(2n)."""
+    """Return E[y·sin(πk/2 − (πλ/2n)Σs)·s_i] for a hidden bit i: sin^{k−1}ε·cos^{n−k+1}ε with ε = πλ/(2n).
+
+    >>> round(phase_signal(n=4, k=2, width=2.0), 12)  # ε = π/4: 2^(−n/2)
+    0.25
+    """
     angle = math.pi * width / (2 * n)
     return math.sin(angle) ** (k - 1) * math.cos(angle) ** (n - k + 1)
 
 
 def phase_variance(n: int, k: int, width: float) -> float:
-    """Return E[sin²(πk/2 − (πλ/2n)Σs)], the variance of one example's entry: ½(1 − (−1)^k cos^n(πλ/n))."""
+    """Return E[sin²(πk/2 − (πλ/2n)Σs)], the variance of one example's entry: ½(1 − (−1)^k cos^n(πλ/n)).
+
+    >>> round(phase_variance(n=4, k=2, width=2.0), 12)
+    0.5
+    """
     return (1 - (-1) ** k * math.cos(math.pi * width / n) ** n) / 2
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from parityscope.models import Cosine, ParityTransformer, Readout, Triangle, ZigZag, positions
+from parityscope.models.transformer import unit_directions
 from parityscope.problems import seeded_generator
 from parityscope.training.recipes import Recipe
 
@@ -26,7 +27,8 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
     recipe = recipes[0]
     assert recipe.heads is not None
     assert recipe.numbers_per_head is not None
-    starts = [_start(recipe.heads, int(recipe.numbers_per_head), seed) for seed in seeds]
+    size = (recipe.heads, int(recipe.numbers_per_head))
+    starts = [unit_directions(*size, seeded_generator(seed, "start")) for seed in seeds]
     code, temperature = _positions(recipe, n, seeds), float(recipe.temperature)
     temperatures = [float(one.temperature) for one in recipes]
     if len(set(temperatures)) > 1:
@@ -45,12 +47,6 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
 
 def _per_run(values: Sequence[float]) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)[:, None, None]
-
-
-def _start(heads: int, numbers: int, seed: int) -> Tensor:
-    """Return unit directions, uniform on the sphere."""
-    draw = torch.randn(heads, numbers, generator=seeded_generator(seed, "start"), dtype=torch.float64)
-    return draw / draw.norm(dim=-1, keepdim=True)
 
 
 def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:

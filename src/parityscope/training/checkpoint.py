@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,18 @@ from torch import Tensor, nn
 from parityscope.errors import InvalidInput
 from parityscope.training.descent import TrainingState
 
+_SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
+
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the whole new one, also after a crash."""
+    """Write a file so that it is either the old one or the whole new one, also after a crash.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder, "new", "row.json"), b"{}")  # folders are made as needed
+    ...     [path.name for path in Path(folder, "new").iterdir()]
+    ['row.json']
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -37,8 +48,13 @@ _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 
 @contextmanager
-def checkpoints_in(folder: Path) -> Iterator[None]:
-    """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was."""
+def checkpoints_in(folder: Path | None) -> Iterator[None]:
+    """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was.
+
+    >>> with checkpoints_in(Path("runs")):
+    ...     str(checkpoint_folder())
+    'runs'
+    """
     token = _folder.set(folder)
     try:
         yield
@@ -47,7 +63,11 @@ def checkpoints_in(folder: Path) -> Iterator[None]:
 
 
 def checkpoint_folder() -> Path | None:
-    """Return the folder given by `checkpoints_in`, if any."""
+    """Return the folder given by `checkpoints_in`, if any.
+
+    >>> checkpoint_folder() is None
+    True
+    """
     return _folder.get()
 
 
@@ -58,7 +78,17 @@ def save_tensors(
     optimiser: torch.optim.Optimizer,
     state: Mapping[str, Tensor],
 ) -> None:
-    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to."""
+    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = nn.Linear(2, 1)
+    >>> with TemporaryDirectory() as folder:
+    ...     place = Path(folder, "training.safetensors")
+    ...     save_tensors(place, {"n": 2}, model, torch.optim.SGD(model.parameters()), {"step": torch.tensor(7)})
+    ...     tensors, config = read_tensors(place)
+    >>> sorted(tensors), config
+    (['model.bias', 'model.weight', 'state.step'], {'n': 2})
+    """
     tensors = {
         **{f"model.{name}": p.detach() for name, p in model.named_parameters()},
         **_optimiser_tensors(optimiser),
@@ -71,7 +101,17 @@ def save_tensors(
 def load_tensors(
     path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
 ) -> dict[str, Tensor]:
-    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one."""
+    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
+    >>> with TemporaryDirectory() as folder:
+    ...     place = Path(folder, "training.safetensors")
+    ...     save_tensors(place, {"n": 2}, old, torch.optim.SGD(old.parameters()), {"step": torch.tensor(7)})
+    ...     state = load_tensors(place, {"n": 2}, new, torch.optim.SGD(new.parameters()))
+    >>> state, bool((old.weight == new.weight).all())
+    ({'step': tensor(7)}, True)
+    """
     tensors, stored = read_tensors(path)
     if stored != json.loads(json.dumps(config)):
         changed = sorted(key for key in {*stored, *config} if stored.get(key) != config.get(key))
@@ -90,7 +130,16 @@ def save_checkpoint(
     optimiser: torch.optim.Optimizer,
     state: TrainingState,
 ) -> None:
-    """Store a descent on many runs."""
+    """Store a descent on many runs.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = nn.Linear(2, 1)
+    >>> with TemporaryDirectory() as folder:
+    ...     place = Path(folder, "training.safetensors")
+    ...     save_checkpoint(place, {}, model, torch.optim.SGD(model.parameters()), TrainingState.fresh(runs=2))
+    ...     read_tensors(place)[0]["state.finished_at"].tolist()  # neither run has stopped
+    [-1, -1]
+    """
     tensors = {
         "step": torch.tensor(state.step),
         "finished_at": state.finished_at,
@@ -107,7 +156,17 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
 ) -> TrainingState:
-    """Restore model and optimiser in place and return the training state; the config must be the stored one."""
+    """Restore model and optimiser in place and return the training state; the config must be the stored one.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = nn.Linear(2, 1)
+    >>> optimiser, state = torch.optim.SGD(model.parameters()), TrainingState.fresh(runs=2)
+    >>> state.step = 40
+    >>> with TemporaryDirectory() as folder:
+    ...     save_checkpoint(Path(folder, "run"), {"n": 2}, model, optimiser, state)
+    ...     load_checkpoint(Path(folder, "run"), {"n": 2}, model, optimiser).step
+    40
+    """
     tensors = load_tensors(path, config, model, optimiser)
     return TrainingState(
         int(tensors["step"]),
@@ -120,8 +179,51 @@ def load_checkpoint(
     )
 
 
+@dataclass
+class Keeper:
+    """Keeps a descent on disk, if it has a place there: every few seconds, and when asked.
+
+    >>> model = nn.Linear(2, 1)
+    >>> nowhere = Keeper(None, {"seeds": [0, 1]}, model, torch.optim.SGD(model.parameters()))
+    >>> nowhere.save(TrainingState.fresh(runs=2))
+    >>> nowhere.resumed().step  # a fresh start
+    0
+    """
+
+    path: Path | None
+    config: dict[str, Any]
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    saved: float = field(default_factory=time.monotonic)
+
+    def resumed(self) -> TrainingState:
+        """Return the state on disk, model and optimiser restored; a fresh one when nothing is there yet."""
+        if self.path is not None and self.path.exists():
+            return load_checkpoint(self.path, self.config, self.model, self.optimiser)
+        return TrainingState.fresh(len(self.config["seeds"]))
+
+    def save(self, state: TrainingState) -> None:
+        """Store the state now."""
+        if self.path is not None:
+            save_checkpoint(self.path, self.config, self.model, self.optimiser, state)
+            self.saved = time.monotonic()
+
+    def save_now_and_then(self, state: TrainingState) -> None:
+        """Store the state if the last time is some seconds ago."""
+        if time.monotonic() - self.saved > _SECONDS_BETWEEN:
+            self.save(state)
+
+
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a checkpoint and the config stored with them."""
+    """Return the tensors of a checkpoint and the config stored with them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     place = Path(folder, "run")
+    ...     write_atomically(place, save({"state.step": torch.tensor(3)}, {"config": '{"n": 2}'}))
+    ...     read_tensors(place)
+    ({'state.step': tensor(3)}, {'n': 2})
+    """
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())

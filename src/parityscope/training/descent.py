@@ -14,7 +14,12 @@ from parityscope.training.recipes import Recipe
 
 
 class Evaluation(NamedTuple):
-    """What one evaluation gives per run: the value that descends, and the risk that is watched."""
+    """What one evaluation gives per run: the value that descends, and the risk that is watched.
+
+    >>> correlation = torch.tensor([0.5, 1.0])
+    >>> Evaluation(objective=-correlation.log(), risk=1 - correlation).risk.tolist()
+    [0.5, 0.0]
+    """
 
     objective: Tensor
     risk: Tensor
@@ -22,7 +27,12 @@ class Evaluation(NamedTuple):
 
 @runtime_checkable
 class Schedule(Protocol):
-    """When a training ends: what descent needs to know of a recipe."""
+    """When a training ends: what descent needs to know of a recipe.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> isinstance(RECIPES["bounded"], Schedule), isinstance("three steps", Schedule)
+    (True, False)
+    """
 
     @property
     def steps(self) -> int | str:
@@ -46,7 +56,14 @@ Objective = Callable[[], Evaluation]
 
 @dataclass
 class TrainingState:
-    """Everything a training needs to go on: it is what a checkpoint stores."""
+    """Everything a training needs to go on: it is what a checkpoint stores.
+
+    >>> state = TrainingState.fresh(runs=3)
+    >>> state.step = 12
+    >>> state.stop(torch.tensor([False, True, False]))
+    >>> state.finished_at.tolist(), state.active.tolist()
+    ([-1, 12, -1], [True, False, True])
+    """
 
     step: int
     finished_at: Tensor  # (runs,) the step a run stopped at, −1 while it goes on
@@ -91,7 +108,17 @@ class TrainingState:
 
 
 def make_optimiser(model: nn.Module, *recipes: Recipe) -> torch.optim.Optimizer:
-    """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs."""
+    """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> slow, fast = (RECIPES["as-written"].overridden(learning_rate=rate) for rate in (0.1, 0.5))
+    >>> model = nn.ParameterList([torch.ones(2, 1)])  # two runs of one number
+    >>> optimiser = make_optimiser(model, slow, fast)
+    >>> model[0].sum().backward()
+    >>> optimiser.step()
+    >>> model[0].flatten().tolist()  # 1 − rate·gradient
+    [0.8999999761581421, 0.5]
+    """
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
     rate, betas = max(rates), (recipe.beta1, recipe.beta2)
     if recipe.optimiser == "adam":
@@ -139,8 +166,18 @@ def descend(
     """Train until every run stopped or the schedule's steps are used up; `state` may come from a checkpoint.
 
     A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the schedule's
-    `patience`; one whose risk or gradient is no longer finite is marked
-    as diverged and keeps its last finite parameters.
+    `patience`; one whose risk or gradient is no longer finite is marked as diverged and keeps its last finite
+    parameters.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> recipe = RECIPES["as-written"].overridden(learning_rate=0.25, steps=50, stop_risk=0.01)
+    >>> model = nn.ParameterList([torch.tensor([[1.0], [4.0]])])  # two runs, risk x²: each step halves x
+    >>> def squares():
+    ...     risk = model[0].square().sum(-1)
+    ...     return Evaluation(risk, risk)
+    >>> state = descend(model, squares, recipe, TrainingState.fresh(2), make_optimiser(model, recipe))
+    >>> state.finished_at.tolist(), model[0].flatten().tolist()
+    ([4, 6], [0.0625, 0.0625])
     """
     while True:
         evaluation = objective()

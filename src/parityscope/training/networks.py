@@ -24,7 +24,12 @@ Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs
 
 @dataclass(frozen=True)
 class FreshTraining:
-    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step."""
+    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step.
+
+    >>> training = FreshTraining(steps=1000)
+    >>> training.steps * training.batch  # examples at most
+    256000
+    """
 
     steps: int
     batch: int = 256
@@ -44,7 +49,12 @@ def seeded_ffnn(inputs: int, width: int, seeds: Sequence[int]) -> FFNN1:
 
 
 def stacked(networks: Sequence[Network]) -> Network:
-    """Return the first network with the parameters of all of them on a leading run axis."""
+    """Return the first network with the parameters of all of them on a leading run axis.
+
+    >>> networks = stacked([nn.Linear(3, 1, bias=False) for _ in range(5)])
+    >>> tuple(networks.weight.shape)
+    (5, 1, 3)
+    """
     first = networks[0]
     with torch.no_grad():
         together = {
@@ -70,6 +80,12 @@ def train_on_fresh_examples(
 
     `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
     thousand examples, none seen before, falls below `stop_risk`.
+
+    >>> network = seeded_ffnn(4, 2, [0])
+    >>> training = FreshTraining(steps=200, batch=64)
+    >>> state = train_on_fresh_examples(network, lambda x: 1 - 2 * x[..., 0], 4, [0], [0.1], training)
+    >>> bool(state.finished_at < 200)  # one bit is learned before the steps are used up
+    True
     """
     batches = _fresh_bits(n, seeds, training.batch)
     loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)

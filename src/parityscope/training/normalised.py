@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
-class NormalisedMomentum(torch.optim.Optimizer):
+class _RunAxisOptimiser(torch.optim.Optimizer):
+    """Steps parameter by parameter; every parameter has the run axis first."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.sub_(self._update(parameter, group))
+
+    @abstractmethod
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
+        """Return what to subtract from the parameter."""
+
+
+class NormalisedMomentum(_RunAxisOptimiser):
     """Like Adam, but the second moment is shared by a whole head, or by a whole run.
 
     Adam's per-coordinate scaling turns directions; sharing the scale keeps them. On the circle the step also grows
     with the head's length, q ← q − a·√(1+‖q‖)·m/√v: a head of length ρ attends to an arc of about 1/√ρ, so turning by
     its own width takes a step of √ρ, and lengths must grow without bound for attention to become exact.
+
+    The first step has length rate·√numbers whatever the gradient's size, and its direction:
+
+    >>> heads = nn.Parameter(torch.zeros(1, 1, 2))
+    >>> optimiser = NormalisedMomentum([heads], 0.1, (0.9, 0.999), shared_dimensions=(-1,), grow=False)
+    >>> (300 * heads[..., 0] + 400 * heads[..., 1]).sum().backward()
+    >>> optimiser.step()
+    >>> [round(number / -0.1 / 2**0.5, 6) for number in heads.flatten().tolist()]
+    [0.6, 0.8]
     """
 
     def __init__(
@@ -28,16 +55,8 @@ class NormalisedMomentum(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "betas": betas})
         self.shared_dimensions, self.grow = shared_dimensions, grow
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Take one step; parameters have shape (runs, heads, numbers)."""
-        assert closure is None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                parameter.sub_(self._update(parameter, group["lr"], *group["betas"]))
-
-    def _update(self, parameter: Tensor, rate: float, beta1: float, beta2: float) -> Tensor:
-        gradient, state = parameter.grad, self.state[parameter]
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
+        gradient, state, (beta1, beta2) = parameter.grad, self.state[parameter], group["betas"]
         assert gradient is not None
         square = gradient.square().mean(self.shared_dimensions, keepdim=True)
         if not state:
@@ -51,13 +70,21 @@ class NormalisedMomentum(torch.optim.Optimizer):
         mean = state["mean"] / (1 - beta1**steps)
         root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
         length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self.grow else 1.0
-        return rate * length * mean / root
+        step: Tensor = group["lr"] * length * mean / root
+        return step
 
 
-class RunwiseAdam(torch.optim.Optimizer):
+class RunwiseAdam(_RunAxisOptimiser):
     """Adam with a learning rate of its own for every run of the leading run axis.
 
     A grid of rates is then one tensor program. With equal rates it takes torch's Adam's steps.
+
+    >>> runs = nn.Parameter(torch.zeros(2, 1))
+    >>> optimiser = RunwiseAdam([runs], torch.tensor([0.1, 0.01]))
+    >>> runs.sum().backward()
+    >>> optimiser.step()
+    >>> [round(number, 6) for number in runs.flatten().tolist()]
+    [-0.1, -0.01]
     """
 
     def __init__(
@@ -66,16 +93,8 @@ class RunwiseAdam(torch.optim.Optimizer):
         super().__init__(parameters, {"betas": betas})
         self.rates = rates
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Take one step; every parameter has the run axis first."""
-        assert closure is None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                self._step(parameter, *group["betas"])
-
-    def _step(self, parameter: Tensor, beta1: float, beta2: float) -> None:
-        gradient, state = parameter.grad, self.state[parameter]
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
+        gradient, state, (beta1, beta2) = parameter.grad, self.state[parameter], group["betas"]
         assert gradient is not None
         if not state:
             state["step"] = torch.zeros(())
@@ -86,4 +105,5 @@ class RunwiseAdam(torch.optim.Optimizer):
         steps = state["step"].item()
         root = (state["square"] / (1 - beta2**steps)).sqrt_().add_(1e-8)
         rates = self.rates.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
-        parameter.sub_(rates / (1 - beta1**steps) * state["mean"] / root)
+        step: Tensor = rates / (1 - beta1**steps) * state["mean"] / root
+        return step

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.models import AdditiveScore, Cosine, ParityTransformer
-from parityscope.problems import Parity, seeded_generator
+from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import Law, law_of, population_risk
 from parityscope.risk.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
@@ -22,7 +22,14 @@ from parityscope.training.descent import Evaluation, Objective
 def population_objective(
     model: ParityTransformer, problems: Sequence[Parity], loss: str, engine: str = "auto"
 ) -> Objective:
-    """Return the objective on all 2^n inputs; log-correlation watches the hinge risk."""
+    """Return the objective on all 2^n inputs; log-correlation watches the hinge risk.
+
+    >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention over two bits, one hidden: C = ½
+    >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
+    >>> value, risk = population_objective(model, [Parity(2, (0,))], "log-correlation")()
+    >>> round(value.item(), 6), round(risk.item(), 6)
+    (0.693147, 0.5)
+    """
     # The law is made once: stacking the masks of hundreds of runs at every step would cost more than the risk.
     if loss != "log-correlation":
         noisy = law_of(problems)
@@ -57,7 +64,6 @@ def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor
     logarithm would pull the pile together, so beyond that point the term is a straight line that falls with slope π/2
     instead.
 
-    >>> from parityscope.problems import Parity, seeded_generator
     >>> law = law_of(Parity(3, (0, 1)))
     >>> float(log_correlation(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64), law).round(decimals=12))
     0.0
@@ -80,7 +86,14 @@ def sample_objective(
     *,
     wide_phase: bool,
 ) -> Objective:
-    """Return the objective on drawn examples, each run on its own."""
+    """Return the objective on drawn examples, each run on its own.
+
+    >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention: ŷ = cos(π(x₁ + x₂)/2)
+    >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
+    >>> x, y = torch.tensor([[[0, 0], [1, 1]]], dtype=torch.int8), torch.tensor([[1, 1]], dtype=torch.int8)
+    >>> sample_objective(model, x, y, "hinge", wide_phase=False)().risk.item()  # losses 0 and 2
+    1.0
+    """
     chosen = named_loss(loss)
 
     def descend_on_examples() -> Evaluation:
@@ -100,6 +113,10 @@ class FreshMean:
 
     None of them was trained on before, so it estimates the population's without bias. It starts from a loss of 1:
     until enough examples have passed, a low mean says little.
+
+    >>> watched = FreshMean(runs=1, batch=256)
+    >>> [watched.watch(torch.zeros(1)).item() for _ in range(2)]  # (1 − 256/1024)^batches
+    [0.75, 0.5625]
     """
 
     def __init__(self, runs: int, batch: int) -> None:
@@ -124,14 +141,19 @@ def online_objective(
     """Return the objective of stochastic descent: `batch` fresh examples per run and step, none seen twice.
 
     Every run draws from its own seed's data stream, so it is the same alone or among others.
+
+    >>> model = ParityTransformer(6, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
+    >>> objective = online_objective(model, [Parity(6, (0, 1))], [0], 64, "hinge", wide_phase=False)
+    >>> first, second = objective().objective, objective().objective
+    >>> bool((first != second).all())  # other examples
+    True
     """
     chosen = named_loss(loss)
     generators = [seeded_generator(seed, "data") for seed in seeds]
     watched = FreshMean(len(seeds), batch)
 
     def descend_on_fresh_examples() -> Evaluation:
-        drawn = [problem.sample(batch, g) for problem, g in zip(problems, generators, strict=True)]
-        x, y = torch.stack([x for x, _ in drawn]), torch.stack([y for _, y in drawn])
+        x, y = draw_examples(problems, batch, generators)
         score = widened_score(model) if wide_phase else model.additive_score()
         assert score is not None
         mean = sample_mean(score, x, y, chosen)
@@ -146,6 +168,11 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
     Its expectation against y is the same product of sines and cosines, but from few examples a diffuse start gives a
     far stronger signal at λ ≈ (2/π)√((k−1)·n) than at λ = k. Here n is the effective number of attended positions
     1/Σγ̄², so λ falls to k by itself as attention concentrates.
+
+    >>> model = ParityTransformer(100, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
+    >>> score = widened_score(model)
+    >>> round(score.weights.sum().item(), 4), round(2 / math.pi * 100**0.5, 4)  # λ at uniform attention
+    (6.3662, 6.3662)
     """
     mean_attention = model.attention().mean(-2)
     attended = 1 / mean_attention.detach().square().sum(-1)

@@ -21,6 +21,7 @@ from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import wide_phase
 
 _BLOCK_BITS = 2**22
+_ENOUGH = 0.9  # of the trials
 
 
 def streamed_gradients(
@@ -72,23 +73,45 @@ def _block_sum(problem: Parity, rows: int, generator: torch.Generator, two_neuro
 
 
 def named_by_one_gradient(gradients: Float[Tensor, "counts n"], problem: Parity) -> Bool[Tensor, " counts"]:
-    """Say for every gradient whether its k largest entries are the hidden bits."""
+    """Say for every gradient whether its k largest entries are the hidden bits.
+
+    >>> gradients = torch.tensor([[0.9, 0.1, 0.8], [0.1, 0.9, 0.8]])
+    >>> named_by_one_gradient(gradients, Parity(3, (0, 2))).tolist()
+    [True, False]
+    """
     found = gradients.topk(problem.k, dim=-1).indices.sort(-1).values
     return (found == torch.tensor(problem.support)).all(-1)
 
 
 def through_code(gradients: Float[Tensor, "counts n"], code: Float[Tensor, "n r"]) -> Float[Tensor, "counts n"]:
-    """Return the scores one step gives when a head has r numbers: P Pᵀ(g − ḡ)."""
+    """Return the scores one step gives when a head has r numbers: P Pᵀ(g − ḡ).
+
+    >>> through_code(torch.tensor([[3.0, 0.0, 0.0]]), torch.eye(3)).tolist()  # a number per position: only centred
+    [[2.0, -1.0, -1.0]]
+    """
     centred = gradients - gradients.mean(-1, keepdim=True)
     return (centred @ code) @ code.T
 
 
 class SmallestSamples(NamedTuple):
-    """The smallest N of a geometric grid from which 90 % of trials succeed, and the share at every N."""
+    """The smallest N of a geometric grid from which 90 % of trials succeed, and the share at every N.
+
+    >>> smallest_samples(5, 2, trials=4, counts=[1, 1000])  # 1000^((0.9 − 0.25)/0.75)
+    SmallestSamples(samples=398, counts=(1, 1000), shares=(0.25, 1.0))
+    """
 
     samples: int | None
     counts: tuple[int, ...]
     shares: tuple[float, ...]
+
+
+def counts_around(predicted: float) -> list[int]:
+    """Return numbers of examples to try, from a quarter of the predicted one to nearly three times it.
+
+    >>> counts_around(1000)
+    [250, 350, 500, 700, 1000, 1400, 2000, 2800]
+    """
+    return [int(factor * predicted) for factor in (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)]
 
 
 def smallest_samples(
@@ -104,6 +127,10 @@ def smallest_samples(
     """Return the smallest N with which one gradient names all hidden bits in 90 % of trials (log-interpolated).
 
     Every trial has its own support, code and examples, from its seed, and is read off at all counts in one pass.
+
+    >>> found = smallest_samples(10, 2, trials=20, counts=[20, 80, 320])
+    >>> 20 < found.samples < 320, found.shares[0] < found.shares[-1]
+    (True, True)
     """
     named = torch.zeros(trials, len(counts))
     for seed in range(trials):
@@ -116,13 +143,13 @@ def smallest_samples(
     return SmallestSamples(_crossing(counts, shares), tuple(counts), tuple(shares))
 
 
-def _crossing(counts: Sequence[int], shares: Sequence[float], level: float = 0.9) -> int | None:
-    """Return where the share last rises through `level`, interpolated in log N; None when it ends below."""
-    below = [place for place, share in enumerate(shares) if share < level]
+def _crossing(counts: Sequence[int], shares: Sequence[float]) -> int | None:
+    """Return where the share last rises through 90 %, interpolated in log N; None when it ends below."""
+    below = [place for place, share in enumerate(shares) if share < _ENOUGH]
     if not below:
         return counts[0]
     if below[-1] == len(shares) - 1:
         return None
     low, high = below[-1], below[-1] + 1
-    part = (level - shares[low]) / (shares[high] - shares[low])
+    part = (_ENOUGH - shares[low]) / (shares[high] - shares[low])
     return round(math.exp((1 - part) * math.log(counts[low]) + part * math.log(counts[high])))

@@ -16,7 +16,7 @@ from torch import Tensor
 from parityscope.models.positions import draw_signs, position_scores
 from parityscope.problems import seeded_generator
 
-Weights = Callable[[Tensor], Tensor]
+_Weights = Callable[[Tensor], Tensor]
 _BLOCK_ROWS = 2**14
 
 
@@ -24,6 +24,10 @@ def unit_scores(signs: Int8[Tensor, "n r"]) -> Float[Tensor, " n"]:
     """Return every position's score after a step of one unit; the hidden pair is positions 0 and 1.
 
     Codes are drawn alike for all positions, so which two are hidden does not matter.
+
+    >>> signs = torch.tensor([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=torch.int8)  # mean 0: q = p_1 + p_2
+    >>> unit_scores(signs).round(decimals=9).tolist()
+    [1.0, 1.0, -1.0, -1.0]
     """
     r = signs.shape[-1]
     # Sums of single-byte blocks, exact in single precision, keep the code at one byte per sign.
@@ -42,15 +46,21 @@ def seeded_scores(n: int, r: int, seed: int) -> Float[Tensor, " n"]:
     return unit_scores(draw_signs(n, r, seeded_generator(seed, "positions")))
 
 
-def _component_wise(offset: float) -> Weights:
+def _component_wise(offset: float) -> _Weights:
     return lambda scores: 2 * torch.sigmoid(scores - offset)
 
 
-def substitutes(n: int) -> dict[str, Weights]:
+def substitutes(n: int) -> dict[str, _Weights]:
     """Return c = γ_1 + γ_2 as a function of the scores, by name; at scores 0 each is (nearly) uniform, Σc ≈ 2.
 
     Linear attention is softmax to first order; component-wise attention is a sigmoid per position, scaled by 1/n or
     shifted by log n as is usual, and once by 2 log n, which starts near zero instead of uniform.
+
+    >>> for name in ("softmax", "linear", "sigmoid/n"):
+    ...     name, substitutes(4)[name](torch.zeros(4)).tolist()
+    ('softmax', [0.5, 0.5, 0.5, 0.5])
+    ('linear', [0.5, 0.5, 0.5, 0.5])
+    ('sigmoid/n', [0.5, 0.5, 0.5, 0.5])
     """
     shift = math.log(n)
     return {
@@ -80,8 +90,14 @@ def least_worst_loss(c: Float[Tensor, " n"]) -> float:
     return max(float((c[0] - c[1]).abs()) + outside, 2 - smallest, 0.0)
 
 
-def best_step(scores: Tensor, weights: Weights, steps: Tensor) -> tuple[float, float]:
-    """Return the smallest worst loss over the given step sizes, and the step that gives it."""
+def best_step(scores: Tensor, weights: _Weights, steps: Tensor) -> tuple[float, float]:
+    """Return the smallest worst loss over the given step sizes, and the step that gives it.
+
+    >>> scores = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64)
+    >>> loss, step = best_step(scores, substitutes(4)["softmax"], torch.tensor([1.0, 5.0, 20.0]))
+    >>> loss < 1e-8, step  # the pair's scores are equal, so the longest step is best
+    (True, 20.0)
+    """
     losses = [least_worst_loss(weights(float(step) * scores)) for step in steps]
     best = min(range(len(losses)), key=losses.__getitem__)
     return losses[best], float(steps[best])
@@ -91,6 +107,9 @@ def smallest_code(n: int, seed: int, most: int, loss: float = 0.5) -> int | None
     """Return the fewest signs per position with which the best single step has a worst loss below `loss`.
 
     One code of `most` signs is drawn and its first r are used, so that codes are nested; doubling, then bisection.
+
+    >>> [smallest_code(50, seed=0, most=most) is None for most in (8, 200)]  # 8 signs are too few
+    [True, False]
     """
     signs = draw_signs(n, most, seeded_generator(seed, "positions"))
     steps = torch.tensor([math.log(n) * part / 4 for part in range(4, 41)])

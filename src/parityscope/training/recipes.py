@@ -9,14 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parityscope.errors import InvalidInput
-from parityscope.models import positions
-from parityscope.theory import (
-    initial_score_variance,
-    one_head_numbers,
-    one_step_learning_rate,
-    polylog_numbers,
-    theorem_5_learning_rate,
-)
 
 PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
 
@@ -74,6 +66,9 @@ class Recipe(BaseModel):
         >>> RECIPES["as-coded"].resolved(16, 3).temperature
         4.0
         """
+        # Here, not above: names and summaries are read by help and completion, which must not wait for torch.
+        from parityscope.theory import initial_score_variance, one_step_learning_rate, theorem_5_learning_rate
+
         temperature = {"1/n": 1 / n, "n/4": n / 4}.get(str(self.temperature), self.temperature)
         heads, numbers = self.heads or k, self._numbers_per_head(n, k)
         rate, radius = self.learning_rate, self.start_radius
@@ -95,6 +90,9 @@ class Recipe(BaseModel):
         )
 
     def _numbers_per_head(self, n: int, k: int) -> int:
+        from parityscope.models.positions import default_numbers_per_head
+        from parityscope.theory import one_head_numbers, polylog_numbers
+
         fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": n}.get(self.positions)
         if fixed is not None:
             if isinstance(self.numbers_per_head, int) and self.numbers_per_head != fixed:
@@ -103,7 +101,7 @@ class Recipe(BaseModel):
                 )
             return fixed
         by_rule = {"log² n": polylog_numbers(n), "3k log n": one_head_numbers(n, k)}
-        default = 8 if self.positions == "harmonics" else positions.default_numbers_per_head(n)
+        default = 8 if self.positions == "harmonics" else default_numbers_per_head(n)
         numbers = by_rule.get(str(self.numbers_per_head)) or int(self.numbers_per_head or default)
         if self.positions == "harmonics" and numbers % 2:
             raise InvalidInput(f"harmonics come in pairs: numbers_per_head must be even, got {numbers}")
@@ -260,7 +258,16 @@ OF_A_RUN = ("temperature", "learning_rate", "start_radius")
 
 
 def check_trainable_together(recipes: Sequence[Recipe]) -> None:
-    """Refuse resolved recipes that do not fit into one tensor program."""
+    """Refuse resolved recipes that do not fit into one tensor program.
+
+    >>> recipe = RECIPES["bounded"]
+    >>> check_trainable_together([recipe, recipe.overridden(learning_rate=0.1)])
+    >>> try:
+    ...     check_trainable_together([recipe, recipe.overridden(heads=5)])
+    ... except InvalidInput as error:
+    ...     print(str(error).partition("these ")[2])
+    differ in heads
+    """
     shared = [recipe.model_dump(exclude={"name", "summary", "on_samples", *OF_A_RUN}) for recipe in recipes]
     for other in shared[1:]:
         differs = [field for field, value in shared[0].items() if other[field] != value]

@@ -17,7 +17,11 @@ _CHUNK = 4096
 
 
 class ThreeSteps(BaseModel):
-    """Sizes and rates of Theorem 3's training; the defaults work at n = 20, k = 4."""
+    """Sizes and rates of Theorem 3's training; the defaults work at n = 20, k = 4.
+
+    >>> ThreeSteps(n=10, m=2, epsilon=0.5, early_rate=4.0, last_rate=6.0).rates  # η₀ = η₁ = 4·mnε and η₂ = 6·mε
+    (40.0, 40.0, 6.0)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,7 +45,12 @@ class ThreeSteps(BaseModel):
 
 @dataclass(frozen=True)
 class Taught:
-    """What three steps gave: the block before the first step and after each, and how the last one does."""
+    """What three steps gave: the block before the first step and after each, and how the last one does.
+
+    >>> taught = take_three_steps(ThreeSteps(n=6, k=2, d=32, m=4, batch=64, held_out=8))
+    >>> len(taught.blocks), bool(taught.blocks[1].A.any()), bool(taught.blocks[2].A.any())  # A moves second
+    (4, False, True)
+    """
 
     config: ThreeSteps
     task: ParitySequences
@@ -59,7 +68,11 @@ class Taught:
 
 
 def take_three_steps(config: ThreeSteps) -> Taught:
-    """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences."""
+    """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences.
+
+    >>> take_three_steps(ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, batch=512, held_out=16)).perfect
+    True
+    """
     task = ParitySequences(config.n, draw_secret(config.n, config.k, config.seed))
     held_out = HeldOut(config.n, config.held_out, config.seed)
     generator = seeded_generator(config.seed, "start")
@@ -79,7 +92,16 @@ def take_three_steps(config: ThreeSteps) -> Taught:
 
 
 def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> float:
-    """Leave the gradient of the batch's mean loss Σ_i max(0, (−1)^{b[i+1]} T[i] + 1) in the block; return max |T|."""
+    """Leave the gradient of the batch's mean loss Σ_i max(0, (−1)^{b[i+1]} T[i] + 1) in the block; return max |T|.
+
+    Attention's half of W starts at zero, so the first gradient leaves A alone (W, Lemma 8).
+
+    >>> task = ParitySequences(4, (0, 2))
+    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
+    >>> largest = hinge_gradient(block, task, torch.tensor([[0, 1, 1, 0], [1, 0, 1, 1]]))
+    >>> bool(block.A.grad.any()), bool(block.W.grad.any())
+    (False, True)
+    """
     block.zero_grad()
     largest = 0.0
     for part in bits.split(_CHUNK):
@@ -93,7 +115,13 @@ def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> floa
 
 @torch.no_grad()
 def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float, float, Tensor, float]:
-    """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output."""
+    """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output.
+
+    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
+    >>> *_, attention, _ = examine(block, ParitySequences(4, (0, 2)), torch.tensor([[0, 1, 1, 0]]))
+    >>> [round(share, 4) for share in attention[0].tolist()]  # uniform over 5 tokens, then over 6
+    [0.2, 0.1667]
+    """
     outputs, attentions = [], []
     for part in bits.split(_CHUNK):
         tokens = task.tokens(part)

@@ -25,7 +25,11 @@ PANELS: tuple[tuple[str, str, tuple[Variant, Variant]], ...] = (
 
 
 class Progress(NamedTuple):
-    """Where a study stands."""
+    """Where a study stands: problems done with one model.
+
+    >>> Progress("qwen2", 3, 20)._replace(done=4)
+    Progress(model='qwen2', done=4, total=20)
+    """
 
     model: str
     done: int
@@ -43,7 +47,15 @@ class Study(Config):
 
 @dataclass(frozen=True)
 class MeasuredModel:
-    """One model of a study."""
+    """One model of a study: what its heads did on average, and CoT against the other texts.
+
+    >>> import torch
+    >>> mean = torch.rand(len(VARIANTS), len(MEASURES), 2, 4)  # two layers of four heads
+    >>> model = MeasuredModel("qwen2", "float32", "1f0c", mean, torch.zeros_like(mean), {}, {})
+    >>> means, half_widths = model.heads("CoT", PAPER)
+    >>> model.label, tuple(means.shape)
+    ('qwen2 (float32)', (2, 4))
+    """
 
     name: str
     weights: str
@@ -76,7 +88,12 @@ class MeasuredModel:
 
 @dataclass(frozen=True)
 class MeasuredStudy:
-    """A stored study: one model or two on the same problems."""
+    """A stored study: one model or two on the same problems.
+
+    >>> numbers = {"data": "own.jsonl", "problems": 8, "models": [], "second_against_first": None}
+    >>> MeasuredStudy.from_row(Row("W-figure-6", {}, numbers)).problems
+    8
+    """
 
     data: str
     problems: int
@@ -117,7 +134,14 @@ def _model(stored: Mapping[str, Any], arrays: Mapping[str, Tensor], index: int) 
 
 
 def shown_studies(rows: Sequence[Row]) -> list[MeasuredStudy]:
-    """Return one study for each set of models and data file: the one with the most problems."""
+    """Return one study for each set of models and data file: the one with the most problems.
+
+    >>> def row(data, problems):
+    ...     numbers = {"data": data, "problems": problems, "models": [], "second_against_first": None}
+    ...     return Row("W-figure-6", {}, numbers)
+    >>> [study.problems for study in shown_studies([row("a.csv", 30), row("a.csv", 80), row("b.csv", 5)])]
+    [80, 5]
+    """
     best: dict[tuple[str, ...], MeasuredStudy] = {}
     for row in rows:
         study = MeasuredStudy.from_row(row)
@@ -128,7 +152,11 @@ def shown_studies(rows: Sequence[Row]) -> list[MeasuredStudy]:
 
 
 def studies_table(rows: Sequence[Row]) -> Table:
-    """Return every measure of every stored model, with the share of heads where CoT is lower."""
+    """Return every measure of every stored model, with the share of heads where CoT is lower.
+
+    >>> studies_table([]).header[4:7]
+    ['no CoT', 'CoT', 'shuffled CoT']
+    """
     header = ["model", "weights", "problems", "measure", *VARIANTS, "heads lower than no CoT", "than shuffled CoT"]
     lines = []
     for study in shown_studies(rows):
@@ -141,12 +169,24 @@ def studies_table(rows: Sequence[Row]) -> Table:
 
 
 def lower_share(comparison: Comparison) -> str:
-    """Return the share of heads that are lower with its interval over problems, as text."""
+    """Return the share of heads that are lower with its interval over problems, as text.
+
+    >>> import torch
+    >>> from parityscope.language_models.summary import compare
+    >>> lower_share(compare(torch.tensor([[-0.1, -0.2, -0.3, 0.1]] * 5)))  # three heads of four, in every problem
+    '75% (75%–75%)'
+    """
     value, low, high = comparison.heads_lower
     return f"{value:.0%} ({low:.0%}–{high:.0%})"
 
 
 def by_how_much(comparison: Comparison) -> str:
-    """Return the mean difference over heads with its interval, as text."""
+    """Return the mean difference over heads with its interval, as text.
+
+    >>> import torch
+    >>> from parityscope.language_models.summary import compare
+    >>> by_how_much(compare(torch.tensor([[-0.25, -0.75]] * 5)))
+    '-0.500 (-0.500 to -0.500)'
+    """
     value, low, high = comparison.difference
     return f"{value:+.3f} ({low:+.3f} to {high:+.3f})"

@@ -1,0 +1,48 @@
+"""For the API reference: the docstrings here are plain text with doctests; make markdown of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_CODE = re.compile(r"(`[^`\n]*`)")
+
+
+class PlainDocstrings(griffe.Extension):
+    """Fences doctests and shields characters that markdown would take for its own."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring of one object."""
+        if obj.docstring:
+            obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+def as_markdown(text: str) -> str:
+    r"""Return a plain docstring as markdown.
+
+    >>> print(as_markdown("Shape (*runs, n).\n\n>>> 1 + 1\n2"))
+    Shape (\*runs, n).
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    """
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        if line.startswith(">>>") and not fenced:
+            lines += ["", "```pycon"] if lines and lines[-1] else ["```pycon"]
+            fenced = True
+        elif fenced and not line:
+            lines.append("```")
+            fenced = False
+        lines.append(line if fenced or line.startswith("    ") else _shielded(line))
+    return "\n".join([*lines, *(["```"] if fenced else [])])
+
+
+def _shielded(line: str) -> str:
+    parts = _CODE.split(line)
+    return "".join(part if part.startswith("`") else re.sub(r"([*<\[\]])", r"\\\1", part) for part in parts)

@@ -1,0 +1,67 @@
+"""The stored results pages are complete and those of the current code: claims, statements, figures."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from documentation import PAGES, ROOT
+from parityscope.claims import all_claims
+from parityscope.claims.contract import VERDICTS
+from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+
+RESULTS = PAGES / "results"
+STORED = json.loads((RESULTS / "claims.json").read_text())
+MOST_BYTES = 130_000
+
+
+def test_the_stored_claims_are_the_current_ones():
+    stored = [(claim["id"], claim["statement"]) for claim in STORED["claims"]]
+    assert stored == [(claim.id, claim.statement) for claim in all_claims()], "run `make demo docs-results`"
+
+
+def test_every_claim_stands_in_a_table_and_unfolds():
+    page = (RESULTS / "claims.md").read_text()
+    for claim in STORED["claims"]:
+        (line,) = re.findall(rf"^\| \[{claim['id']}\]\(#{claim['id']}\) \|.*$", page, flags=re.M)
+        assert claim["verdict"].replace(" ", "&nbsp;") in line
+        assert f'<details id="{claim["id"]}">' in page
+        assert f"parityscope claims {claim['id']} --json" in page
+
+
+def test_the_counts_on_top_are_those_of_the_table():
+    page = (RESULTS / "claims.md").read_text()
+    (total,) = re.findall(r"^\| all \| (.*) \|$", page, flags=re.M)
+    verdicts = [claim["verdict"] for claim in STORED["claims"]]
+    assert [int(count) for count in total.split(" | ")] == [verdicts.count(verdict) for verdict in VERDICTS]
+
+
+@pytest.mark.parametrize("name", EXPERIMENT_IDS)
+def test_every_experiment_has_its_figure_and_command(name):
+    page = (RESULTS / "figures.md").read_text()
+    assert f"{{ #{name} }}" in page
+    assert f"](figures/{name}.png)" in page
+    assert f"`parityscope reproduce {name} --scale {STORED['scale']}`" in page
+    picture = (RESULTS / "figures" / f"{name}.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) < MOST_BYTES
+
+
+def test_no_figure_is_left_over():
+    assert {path.stem for path in (RESULTS / "figures").glob("*.png")} == set(EXPERIMENT_IDS)
+
+
+def test_an_unfinished_reproduction_is_refused(tmp_path):
+    from parityscope.store import Store
+
+    command = [sys.executable, str(ROOT / "docs" / "results.py"), str(tmp_path), "--out", str(tmp_path / "out")]
+    nothing = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert nothing.returncode == 1
+    assert "holds no rows" in nothing.stderr
+    Store(tmp_path / "store").add("other", load_experiment("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
+    unfinished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert unfinished.returncode == 1
+    assert "not finished at scale laptop: H1-figure-1" in unfinished.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,37 @@
+from math import comb
+
+import pytest
+
+from parityscope import InvalidInput, theory
+
+
+def test_theorem_11_is_empty_below_n_32_at_three_heads():
+    assert theory.fixed_attention_bound(30, 3, 0.0, 0.0) == 0.0
+    assert theory.fixed_attention_bound(62, 3, 0.0, 0.0) > 0.0
+
+
+def test_theorem_11_says_nothing_once_the_norms_are_large():
+    assert theory.fixed_attention_bound(1000, 3, 100.0, 100.0) == 0.0
+
+
+@pytest.mark.parametrize(("n", "m"), [(7, 1), (20, 2), (62, 3), (200, 5)])
+def test_the_printed_share_claims_more_than_its_proof_and_the_exact_count_least_loss(n, m):
+    printed, proved = theory.fixed_attention_share(n, m), theory.fixed_attention_share_of_proof(n, m)
+    counted = theory.counted_fixed_attention_share(n, m)
+    assert proved <= printed
+    assert proved <= counted
+    # The count itself, once more: fewer than n/5m successes among the first positions of one head, times m.
+    seen = -(-(n - 1) // m) - 1
+    few = sum(comb(seen, i) for i in range(seen + 1) if 5 * m * i < n)
+    assert counted == pytest.approx(1 - m * few / 2**seen)
+
+
+def test_the_information_bound_outlives_corollary_20_with_many_heads():
+    n, m = 100, 20
+    assert theory.fixed_hard_attention_bound(n, m) < 0 < theory.hard_attention_information_bound(n, m)
+    assert theory.hard_attention_information_bound(4, 4) == 0.0
+
+
+def test_no_heads_are_refused():
+    with pytest.raises(InvalidInput, match="n and m must be at least 1, got n = 5, m = 0"):
+        theory.fixed_hard_attention_bound(5, 0)
