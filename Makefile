@@ -52,7 +52,7 @@ package: $(VENV)/.installed-package
 package-check: package
 	PYTHON=$(PYTHON) .ci/check-package
 clean:
-	rm -rf $(VENV) demo-output lm-demo-output dist
+	rm -rf $(VENV) demo-output lm-demo-output dist site
 
 # torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
 $(VENV)/.installed-torch: constraints.txt

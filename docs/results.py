@@ -94,6 +94,13 @@ def origin_sentence(origin: Mapping[str, Any]) -> str:
     )
 
 
+def warning_about(origin: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning where the numbers are not meant to be quoted."""
+    if origin["scale"] == "smoke":
+        yield '!!! warning "A trial run"'
+        yield "    These numbers are of smoke scale, which only shows that everything runs. Do not quote them.\n"
+
+
 def plain(text: str) -> str:
     """Return text that markdown and HTML leave as it is, also in a cell of a table."""
     text = escape(text, quote=False)
@@ -115,6 +122,7 @@ def claims_page(claims: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]) 
     listed = {claim.id: claim for claim in all_claims()}
     yield "# Every claim, checked\n"
     yield f"{len(claims)} statements, each with a verdict that was computed. {origin_sentence(origin)}\n"
+    yield from warning_about(origin)
     yield "`parityscope claims` checks all of them, `parityscope claims ID` one; `--json` prints its numbers"
     yield "([how to check a claim](../how-to/check-a-claim.md)). *Fails* means: not true as printed, with a"
     yield "counterexample. *Holds in part* says in which part.\n"
@@ -182,6 +190,7 @@ def figures_page(
     yield "# Every figure\n"
     yield f"{len(experiments)} figures, each drawn from stored rows. {origin_sentence(origin)}"
     yield f"All of them together took {duration(origin['seconds'])} of computing.\n"
+    yield from warning_about(origin)
     for experiment in experiments:
         found = rows[experiment.ID]
         seconds = sum(row.seconds for row in found)
