@@ -6,12 +6,13 @@ Run: python benchmarks/quote.py
 import re
 from pathlib import Path
 
-from parityscope.benchmarking import stored_results, table_rows
+from parityscope.benchmarking import COLUMNS, stored_results, table_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "benchmarks.md")
-# What a page quotes stands between these two; `bench:begin headline` quotes only what HEADLINE names.
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", DOCS / "results" / "benchmarks.md", DOCS / "explanation" / "engines.md")
+# What a page quotes stands between these two: everything, one question (`bench:begin risk`), or HEADLINE alone.
 _QUOTED = re.compile(r"(<!-- bench:begin(?: (?P<part>\w+))? -->\n).*?(<!-- bench:end -->)", flags=re.S)
 HEADLINE = {
     ("risk", "split n=20"),
@@ -26,7 +27,7 @@ HEADLINE = {
 
 
 def markdown(rows):
-    lines = ["| question | what | ratio | ours | the other |", "|---|---|---|---|---|"]
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
@@ -34,7 +35,12 @@ def quoted(page, results):
     """Return the text of a page with its tables from these results."""
 
     def table(match):
-        chosen = [one for one in results if match["part"] is None or (one[0], one[1].name) in HEADLINE]
+        part = match["part"]
+        chosen = [
+            (question, one)
+            for question, one in results
+            if part in (None, question) or (part == "headline" and (question, one.name) in HEADLINE)
+        ]
         return match[1] + markdown(table_rows(chosen)) + match[3]
 
     return _QUOTED.sub(table, page)

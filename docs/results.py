@@ -194,7 +194,7 @@ def figures_page(
     for experiment in experiments:
         found = rows[experiment.ID]
         seconds = sum(row.seconds for row in found)
-        command = f"parityscope reproduce {experiment.ID} --scale {origin['scale']}"
+        command = getattr(experiment, "COMMAND", f"parityscope reproduce {experiment.ID} --scale {origin['scale']}")
         yield f"## {plain(experiment.TITLE)} {{ #{experiment.ID} }}\n"
         yield f"![{plain(experiment.TITLE)}](figures/{experiment.ID}.png)\n"
         yield f"{plain(experiment.TEXT)}\n"
@@ -206,7 +206,7 @@ def figures_page(
         if experiment.CONFIGS[origin["scale"]]:
             yield f"`{command}`, {duration(seconds)}\n"
         else:
-            yield f"`{command}` draws what another command stored ([how](../how-to/language-models.md)).\n"
+            yield f"`{command}` ([how](../how-to/language-models.md))\n"
 
 
 def folded_table(table: Table) -> Iterator[str]:

@@ -38,6 +38,7 @@ def test_bench_prints_one_table_and_keeps_the_same_numbers(tmp_path, monkeypatch
         "    yield Measurement('short', 12.34, 0.002, 0.02468, 'a long nap', {})\n"
         "    yield Measurement('alone', None, 3.0, None, None, {})\n"
     )
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(benchmarking, "_FOLDERS", (tmp_path,))
     shown = CliRunner().invoke(app, ["bench", "--out", str(tmp_path / "kept.json")])
     assert shown.exit_code == 0, shown.output

@@ -9,9 +9,11 @@ import typer.main
 
 import parityscope
 from documentation import PAGES, ROOT, PageError, blocks_of, check_command, matches, run_page
+from parityscope.claims import all_claims
 from parityscope.cli import app
 
 ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
+SOURCE = ROOT / "src" / "parityscope"
 WITH_SLOW_BLOCKS = [name for name, text in ALL.items() if "<!-- slow: " in text]
 
 
@@ -44,6 +46,22 @@ def test_the_install_page_has_every_extra():
 def test_every_public_name_has_its_place_in_the_reference():
     listed = set(re.findall(r"`ps\.(\w+)`", ALL["reference/api/index.md"]))
     assert listed == set(parityscope.__all__)
+
+
+FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.py)`")
+
+
+@pytest.mark.parametrize("page", [name for name, text in ALL.items() if FILE.search(text)])
+def test_every_file_that_a_page_names_is_there(page):
+    written = {block.title for block in blocks_of(ALL[page])}
+    places = (ROOT, SOURCE, PAGES)
+    named = set(FILE.findall(ALL[page])) - written
+    assert [name for name in named if not any((place / name).is_file() for place in places)] == []
+
+
+def test_every_file_with_claims_is_named_where_they_are_explained():
+    named = set(FILE.findall(ALL["how-to/check-a-claim.md"]))
+    assert named >= {f"claims/{claim.check.__module__.split('.')[-1]}.py" for claim in all_claims()}
 
 
 def test_docstrings_become_markdown():

@@ -106,11 +106,14 @@ def compare(
     return Measurement(name, theirs / (mine / per), mine / per, theirs, other_name, {**setting, **cpu_times})
 
 
-def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, str, str, str, str]]:
-    """Return what a table shows of measurements: question, what, ratio, our time, and the other's with its name.
+COLUMNS = ("question", "what", "ratio", "ours", "the other", "notes")
 
-    >>> table_rows([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {}))])
-    [('risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration')]
+
+def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ...]]:
+    """Return what a table shows of measurements: a text for each of `COLUMNS`.
+
+    >>> table_rows([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {"cpu_seconds": 0.0012}))])
+    [('risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration', 'CPU 1.2 ms')]
     """
     return [
         (
@@ -119,9 +122,28 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, st
             "–" if one.ratio is None else ratio_text(one.ratio),
             duration_text(one.ours_seconds),
             "–" if one.other_seconds is None else f"{duration_text(one.other_seconds)}, {one.other}",
+            _note(one.setting),
         )
         for question, one in results
     ]
+
+
+def _note(setting: dict[str, Any]) -> str:
+    """Return what else a reader of the ratio should know: CPU time, memory, proved error, what was found."""
+    notes = []
+    if "cpu_seconds" in setting:
+        other = setting.get("other_cpu_seconds")
+        against = "" if other is None else f" against {duration_text(other)}"
+        notes.append(f"CPU {duration_text(setting['cpu_seconds'])}{against}")
+    if "peak_gigabytes" in setting:
+        notes.append(f"process peak {setting['peak_gigabytes']:g} GB")
+    if "error_bound" in setting:
+        notes.append(f"proved error {setting['error_bound']:.0e}")
+    if "found" in setting:
+        notes.append(f"found {setting['found']}, the other {setting['other_found']}")
+    if "ratio_is" in setting:
+        notes.append(f"ratio of {setting['ratio_is']}")
+    return "; ".join(notes)
 
 
 def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:

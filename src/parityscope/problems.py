@@ -75,8 +75,12 @@ class Parity:
     def random(cls, n: int, k: int, generator: torch.Generator, *, bias: float = 0.5, noise: float = 0.0) -> Parity:
         """Draw a support of size k uniformly.
 
-        >>> Parity.random(20, 3, seeded_generator(0, "support")).k
-        3
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> counts = torch.zeros(4)
+        >>> for _ in range(400):
+        ...     counts += Parity.random(4, 2, generator).mask()
+        >>> bool(((counts - 200).abs() < 50).all())  # every position is hidden half of the time: 200 ± 10
+        True
         """
         _check_k(n, k)
         drawn = torch.randperm(n, generator=generator)[:k]
@@ -89,7 +93,11 @@ class Parity:
         return mask
 
     def label(self, x: Tensor) -> Int8[Tensor, "*batch"]:
-        """Return the noiseless labels ±1 of bits of shape (…, n)."""
+        """Return the noiseless labels ±1 of bits of shape (…, n).
+
+        >>> Parity(3, (0, 1, 2)).label(torch.tensor([[1, 1, 1], [0, 1, 1]])).tolist()
+        [-1, 1]
+        """
         _check_bits(x, self.n)
         ones = x[..., list(self.support)].long().sum(-1)
         return (1 - 2 * (ones % 2)).to(torch.int8)

@@ -103,8 +103,9 @@ class ParitySequences:
 def draw_secret(n: int, k: int, seed: int) -> tuple[int, ...]:
     """Return the ascending secret of one seed.
 
-    >>> len(draw_secret(20, 6, seed=0))
-    6
+    >>> secret = draw_secret(20, 6, seed=0)
+    >>> len(set(secret)), list(secret) == sorted(secret), secret == draw_secret(20, 6, seed=0)
+    (6, True, True)
     """
     return Parity.random(n, k, seeded_generator(seed, "support")).support
 

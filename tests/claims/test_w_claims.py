@@ -1,8 +1,9 @@
 import pytest
+import torch
 
 from parityscope.claims import check, named_claims
 from parityscope.claims.contract import Context
-from parityscope.claims.w_figures import _small_beats_large
+from parityscope.claims.w_figures import _figure_1, _figure_2, _first_layer_sparse, _small_beats_large
 from parityscope.experiments.contract import Row
 
 # What was computed when this was written, where a lemma does not simply hold; a change means that the code or the
@@ -58,3 +59,44 @@ def test_a_smaller_pool_must_win(learned, verdict):
 def test_the_lemmas_are_all_there():
     ids = {claim.id for claim in named_claims(["W"])}
     assert {f"W-lemma-{number}" for number in range(1, 33)} <= ids
+
+
+def trained(chain, k, count):
+    training = {"chain_of_thought": chain, "k": k, "layers": 1, "heads": 1, "steps": 1000, "batch": 100}
+    return Row("", {"training": training}, {"samples": [count]})
+
+
+@pytest.mark.parametrize(
+    ("with_chain", "without", "verdict"),
+    [
+        ((500, 550, 600), (1000, 10_000, None), "holds"),  # 10 per bit, the last at least
+        ((500, None, 600), (1000, 10_000, None), "holds in part"),  # one k was not reached
+        ((500, 550, 600), (1000, 1500, 2000), "fails"),
+        ((500, 1000, 2000), (1000, 10_000, 100_000), "fails"),
+    ],
+)
+def test_growth_must_be_exponential_without_and_slow_with_chain_of_thought(with_chain, without, verdict):
+    rows = [trained(True, k, count) for k, count in enumerate(with_chain, 1)]
+    rows += [trained(False, k, count) for k, count in enumerate(without, 1)]
+    assert _figure_1(rows)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("with_chain", "without", "verdict"),
+    [((500, 600), (900, None), "holds"), ((500, 950), (900, 950), "holds in part"), ((950, 950), (900, 900), "fails")],
+)
+def test_chain_of_thought_must_win_in_every_pair(with_chain, without, verdict):
+    rows = [trained(True, k, count) for k, count in enumerate(with_chain, 2)]
+    rows += [trained(False, k, count) for k, count in enumerate(without, 2)]
+    assert _figure_2(rows)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("on_secret", "second", "verdict"), [(0.9, 0.95, "holds"), (0.9, 0.5, "holds in part"), (0.1, 0.95, "fails")]
+)
+def test_the_first_layer_must_attend_and_the_second_not(on_secret, second, verdict):
+    attention = torch.zeros(2, 1, 4, 4)
+    attention[0, 0, [2, 3], [1, 0]] = on_secret  # n = 2: positions 2 and 3 predict, from bits 1 and 0
+    arrays = {"attention": attention, "entropy": torch.tensor([[[0.1], [second]]])}
+    row = Row("", {"training": {"n": 2}}, {"secret": [1, 0]}, arrays)
+    assert _first_layer_sparse([row])[0] == verdict

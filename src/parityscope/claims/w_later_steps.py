@@ -149,13 +149,18 @@ def _lemma_22_24(context: Context) -> Check:
     )
 
 
-def _lemma_23(context: Context) -> Check:
-    made = instance()
+def _third_step(made: Instance) -> tuple[CotBlock, Tensor]:
+    """Return the block with one-hot attention, and the gradient of W_{r,d+1:2d} there over every input."""
     block = with_one_hot_attention(made)
     hinge_gradient(block, made.task, bits_of(torch.arange(2**made.task.n), made.task.n))
     assert block.W.grad is not None
+    return block, block.W.grad[:, block.d :]
+
+
+def _lemma_23(context: Context) -> Check:
+    made = instance()
+    block, gradient = _third_step(made)
     flat = block.embeddings.flatten(0, 1)
-    gradient = block.W.grad[:, block.d :]
     coefficient = torch.linalg.lstsq(flat.T, gradient.T).solution.T.unflatten(1, (-1, 2))
     on_secret = coefficient[:, list(made.task.secret)]  # (neurons, links, b1)
     parity = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
@@ -182,10 +187,8 @@ def _lemma_23(context: Context) -> Check:
 
 def _lemma_25(context: Context) -> Check:
     made = instance()
-    block = with_one_hot_attention(made)
-    hinge_gradient(block, made.task, bits_of(torch.arange(2**made.task.n), made.task.n))
-    assert block.W.grad is not None
-    moved = -4 * made.epsilon * made.m / 3 * block.W.grad[:, block.d :]
+    block, gradient = _third_step(made)
+    moved = -4 * made.epsilon * made.m / 3 * gradient
     projection = torch.einsum("rd,iad->ria", moved, block.embeddings[list(made.task.secret)])[:, 1:]
     nu = 2 * made.active[:, 1:] - 1
     mixed = (nu[..., 0] * nu[..., 1] < 0).double()[..., None]

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parityscope import sweep
-from parityscope.benchmarking import Measurement, table_rows
+from parityscope.benchmarking import COLUMNS, Measurement, table_rows
 from parityscope.claims.contract import CheckedClaim
 from parityscope.experiments.contract import SCALES, Experiment
 
@@ -58,10 +58,10 @@ def bench_table(results: Sequence[tuple[str, Measurement]]) -> Table:
 
     >>> table = bench_table([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {}))])
     >>> [next(column.cells).plain for column in table.columns]
-    ['risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration']
+    ['risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration', '']
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("question", "what", "ratio", "ours", "the other"):
+    for title in COLUMNS:
         table.add_column(title, justify="right" if title in ("ratio", "ours") else "left")
     for row in table_rows(results):
         table.add_row(*map(Text, row))

@@ -65,8 +65,10 @@ def checkpoints_in(folder: Path | None) -> Iterator[None]:
 def checkpoint_folder() -> Path | None:
     """Return the folder given by `checkpoints_in`, if any.
 
-    >>> checkpoint_folder() is None
-    True
+    >>> with checkpoints_in(Path("runs")):
+    ...     inside = checkpoint_folder()
+    >>> inside.name, checkpoint_folder()
+    ('runs', None)
     """
     return _folder.get()
 
