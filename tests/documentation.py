@@ -115,7 +115,7 @@ class Runner:
         self.folder, self.programs = folder / "page", folder / "bin"
         self.folder.mkdir()
         install_slurm(self.programs)
-        self._program("parityscope", "from parityscope.cli import main\nmain()\n")
+        self._program("parityscope", "from parityscope.cli import main\n\nif __name__ == '__main__':\n    main()\n")
         self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
         self.env = {
             **os.environ,
