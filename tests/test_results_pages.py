@@ -66,3 +66,16 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
     assert unfinished.returncode == 1
     assert f"not finished at scale laptop: {EXPERIMENT_IDS[0]}" in unfinished.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_pages_that_count_verdicts_count_the_stored_ones():
+    found = (PAGES / "what-we-found.md").read_text()
+    for paper in ("H1", "H2", "P", "W"):
+        verdicts = [claim["verdict"] for claim in STORED["claims"] if claim["paper"] == paper]
+        (line,) = re.findall(rf"^\| {paper}[ ,][^|]*\|(.*)\|$", found, flags=re.M)
+        assert [int(cell) for cell in line.split("|")] == [len(verdicts), *(verdicts.count(one) for one in VERDICTS)]
+    h1 = [claim["verdict"] for claim in STORED["claims"] if claim["paper"] == "H1"]
+    hold, part, fail = (h1.count(verdict) for verdict in VERDICTS[:3])
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"checks {len(STORED['claims'])} statements" in readme
+    assert f"of H1's {len(h1)}, {hold} hold, {part} hold in part and {fail} fail" in readme
