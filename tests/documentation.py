@@ -7,61 +7,77 @@ A page is markdown. What its fenced blocks mean:
 - A block with a title (```` ```csv title="table.csv" ````) is written to that file and not run.
 - In expected output `…` stands for anything within a line, and a line of only `…` for any lines.
 
-A comment directly above a block says what is special about it:
+Comments directly above a block say what is special about it; a block may have several:
 
-- `<!-- slow: 3 minutes -->`  runs only in the page's slow test;
-- `<!-- needs: data -->`      runs only where PARITYSCOPE_DATA names a folder;
-- `<!-- needs: sbatch -->`    gets a stand-in for Slurm;
-- `<!-- needs: source -->`    works in a copy of the source tree, which commands then use;
-- `<!-- not run: REASON -->`  a bash block that is not run; every command in it is checked to exist with its options;
-- `<!-- run by: FILE -->`     run by that test instead, which names the page.
+- `<!-- slow: 3 minutes -->`               runs only in the page's slow test;
+- `<!-- needs: data -->`                   runs only where PARITYSCOPE_DATA names a folder;
+- `<!-- needs: network -->`                is left out where the package index cannot be reached;
+- `<!-- needs: sbatch -->`                 gets a stand-in for Slurm;
+- `<!-- needs: models -->`                 finds a tiny language model under each name that follows `model`;
+- `<!-- needs: source -->`                 works in a copy of the source tree, which commands then use;
+- `<!-- needs: clone -->`                  works in a copy of what a clone has, with an environment of its own, in
+                                           which pip finds the libraries of this one and fetches nothing;
+- `<!-- until: http://127.0.0.1:8321/ -->` is stopped with Ctrl-C once that address answers, and must end well;
+- `<!-- machines: 10.0.0.5:8786 -->`       each line is a machine's, a process here: the last must end well, the others,
+                                           started before it in order, go on until then;
+- `<!-- run by: FILE -->`                  run by that test instead, which names the page.
 
+A port that such a block names is replaced by a free one, and the address of a machine by this one's.
 All blocks of a page work in one temporary folder. Indented blocks are formulas: a command in one is an error.
 """
 
+import atexit
 import contextlib
 import io
 import os
 import re
-import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
-import tomllib
+import sysconfig
+import time
 import types
-from dataclasses import dataclass
+import urllib.request
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import typer
-import typer.main
-
-from parityscope.cli import app
 from slurm_stand_in import end_jobs, install_slurm
+from warm_command import CLIENT, WarmCommand
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
 
 FENCE = re.compile(
-    r"(?:^[ ]*<!--\ (?P<kind>[a-z ]+):\ (?P<detail>[^\n]*?)\ -->\n)?"
+    r"(?P<comments>(?:^[ ]*<!--\ [a-z ]+:\ [^\n]*?\ -->\n)*)"
     r"^(?P<indent>[ ]*)```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<code>.*?)^(?P=indent)```[ ]*$",
     re.M | re.S | re.X,
 )
-USAGE_ERROR = typer.BadParameter.__base__  # typer may carry a click of its own
-KINDS = ("slow", "needs", "not run", "run by")
+NEEDS = ("data", "network", "sbatch", "models", "source", "clone")
+KINDS = ("slow", "needs", "until", "machines", "run by")
+CLONE = ("src", "benchmarks", "Makefile", "constraints.txt", "pyproject.toml", "README.md", "LICENSE")
+PROGRAM = "if __name__ == '__main__':\n    from {} import main\n    main()\n"
+WARM = WarmCommand()
+atexit.register(WARM.stop)
 COMMAND = re.compile(r"^(?: {4}|\t)\$? *(?:parityscope |python |pip |make |import |from \w+ import |\.venv)", re.M)
 
 
 @dataclass
 class Block:
-    """One fenced block: its code, where it stands, what it must print, and what the comment above it says."""
+    """One fenced block: its code, where it stands, what it must print, and what the comments above it say."""
 
     language: str
     code: str
     line: int
     title: str | None = None
-    kind: str | None = None
-    detail: str = ""
+    comments: dict[str, str] = field(default_factory=dict)
     expected: str | None = None
+
+    @property
+    def needs(self):
+        return self.comments["needs"].split(", ") if "needs" in self.comments else []
 
 
 class PageError(AssertionError):
@@ -75,9 +91,10 @@ def blocks_of(text):
         line = text.count("\n", 0, match.start("language")) + 1
         code = re.sub(f"^{match['indent']}", "", match["code"], flags=re.M)
         title = re.search(r'title="([^"]+)"', match["options"])
-        block = Block(match["language"], code, line, title and title[1], match["kind"], match["detail"] or "")
-        if block.kind not in (None, *KINDS):
-            raise PageError(f"line {line}: unknown comment {block.kind!r}")
+        comments = dict(re.findall(r"<!-- ([a-z ]+): (.*?) -->", match["comments"]))
+        block = Block(match["language"], code, line, title and title[1], comments)
+        if unknown := [*(comments.keys() - KINDS), *(set(block.needs) - set(NEEDS))]:
+            raise PageError(f"line {line}: unknown comment {unknown[0]!r}")
         if block.language == "text" and not block.title:
             if not blocks or text[end : match.start()].strip() or blocks[-1].title or blocks[-1].expected is not None:
                 raise PageError(f"line {line}: output that stands directly after no code")
@@ -114,9 +131,7 @@ class Runner:
     def __init__(self, folder):
         self.folder, self.programs = folder / "page", folder / "bin"
         self.folder.mkdir()
-        install_slurm(self.programs)
-        self._program("parityscope", "from parityscope.cli import main\n\nif __name__ == '__main__':\n    main()\n")
-        self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
+        self.programs.mkdir()
         self.env = {
             **os.environ,
             "PATH": f"{self.programs}:{os.environ['PATH']}",
@@ -126,6 +141,9 @@ class Runner:
             "HOME": str(folder),  # a page changes nothing of the user's
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         }
+        self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
+        self._program("dask", PROGRAM.format("dask.__main__"))
+        self._program("parityscope", CLIENT.format(address=WARM.address(self.env)) + PROGRAM.format("parityscope.cli"))
         self.module = types.ModuleType("documentation_page")
 
     def _program(self, name, code):
@@ -138,22 +156,75 @@ class Runner:
             (self.folder / block.title).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / block.title).write_text(block.code)
             return None
-        if block.kind == "not run":
-            check_commands(block)
+        if "run by" in block.comments:
+            if not (ROOT / block.comments["run by"]).is_file():
+                raise PageError(f"line {block.line}: there is no {block.comments['run by']}")
             return None
-        if block.kind == "run by":
-            if not (ROOT / block.detail).is_file():
-                raise PageError(f"line {block.line}: there is no {block.detail}")
-            return None
-        if (block.kind, block.detail) == ("needs", "data") and not os.environ.get("PARITYSCOPE_DATA"):
+        if "data" in block.needs and not os.environ.get("PARITYSCOPE_DATA"):
             return f"line {block.line} needs PARITYSCOPE_DATA"
-        if (block.kind, block.detail) == ("needs", "source"):
-            shutil.copytree(ROOT / "src", self.folder / "src", dirs_exist_ok=True)
-            self.env["PYTHONPATH"] = str(self.folder / "src")
-        printed = self._python(block) if block.language == "python" else self._bash(block)
+        self._provide(block)
+        try:
+            printed = self._printed(block)
+        except PageError as error:
+            if "network" in block.needs and "is the package index reachable?" in str(error):
+                return f"line {block.line} needs the package index"
+            raise
         if block.expected is not None and not matches(block.expected, printed):
             raise PageError(f"line {block.line}: the page shows\n{block.expected}\nbut this was printed:\n{printed}")
         return None
+
+    def _provide(self, block):
+        if "sbatch" in block.needs:
+            install_slurm(self.programs)
+        if "models" in block.needs:
+            from tiny_language_models import save_tiny
+
+            for seed, name in enumerate(dict.fromkeys(re.findall(r"model (\S+)", block.code))):
+                save_tiny(self.folder / name, "qwen2", seed)
+        if "source" in block.needs:
+            self._copy("src")
+            self._program("parityscope", PROGRAM.format("parityscope.cli"))
+            self.env["PYTHONPATH"] = str(self.folder / "src")
+        if "clone" in block.needs:
+            self._clone()
+        if "network" in block.needs:
+            self.env |= {"LM_CACHE": f"{self.env['XDG_CACHE_HOME']}/parityscope"}
+            self.env.pop("PIP_NO_INDEX", None)
+
+    def _copy(self, name):
+        if (ROOT / name).is_dir():
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, self.folder / name, dirs_exist_ok=True, ignore=ignore)
+        else:
+            shutil.copy(ROOT / name, self.folder)
+
+    def _clone(self):
+        environment = self.folder / ".venv"
+        if environment.exists():
+            return
+        for name in CLONE:
+            self._copy(name)
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        (libraries,) = environment.glob("lib/python*/site-packages")
+        (libraries / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
+        (self.programs / "parityscope").unlink()
+        self.env |= {
+            "PATH": f"{environment}/bin:{self.env['PATH']}",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as it reads the option: there is no isolation
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        self.env.pop("PYTHONPATH", None)
+
+    def _printed(self, block):
+        if block.language == "python":
+            return self._python(block)
+        if "until" in block.comments:
+            return self._until(block, block.comments["until"])
+        if "machines" in block.comments:
+            return self._machines(block, block.comments["machines"])
+        with self._started(block.code) as process:
+            return self._ended(block, process)
 
     def _python(self, block):
         code = compile("\n" * block.line + block.code, "page", "exec")
@@ -165,68 +236,93 @@ class Runner:
                 del sys.modules[self.module.__name__]
         return printed.getvalue()
 
-    def _bash(self, block):
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", block.code],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=1800,
-            check=False,
-        )
-        if done.returncode:
-            raise PageError(
-                f"line {block.line}: exit code {done.returncode} of\n{block.code}\n{done.stdout}{done.stderr}"
-            )
-        return done.stdout
+    def _until(self, block, address):
+        port = urlsplit(address).port
+        if f"--port {port}" in block.code:
+            free = free_port()
+            code = block.code.replace(f"--port {port}", f"--port {free}")
+            address = address.replace(str(port), str(free))
+        else:
+            code = block.code
+            if answers(address):
+                raise PageError(f"line {block.line}: {address} answers before anything was started")
+        with self._started(code) as process:
+            wait_for(lambda: answers(address) or process.poll() is not None, f"line {block.line}: {address} answers")
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+            return self._ended(block, process, codes=(0, 130))
+
+    def _machines(self, block, address):
+        host, port = address.split(":")
+        free = free_port()
+        code = block.code.replace(address, f"127.0.0.1:{free}").replace(f"--port {port}", f"--port {free}")
+        *others, last = re.split(r"(?<!\\)\n", code.strip())
+        with contextlib.ExitStack() as started:
+            machines = []
+            for line in others:
+                machines.append(started.enter_context(self._started(line)))
+                wait_for(lambda: listens(free) or machines[0].poll() is not None, f"line {block.line}: {host} answers")
+            process = started.enter_context(self._started(last))
+            printed = self._ended(block, process)
+            for machine, line in zip(machines, others, strict=True):
+                if machine.poll() is not None:
+                    raise PageError(f"line {block.line}: ended before the last line did: {line}")
+        return printed
+
+    @contextlib.contextmanager
+    def _started(self, code):
+        """Run code with bash; nothing of it is left afterwards."""
+        script = self.programs / f"block-{len(list(self.programs.iterdir()))}.sh"
+        script.write_text(code)  # a file, so that bash stays the parent of every command
+        output = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = ["bash", "-e", "-o", "pipefail", str(script)]
+        process = subprocess.Popen(command, cwd=self.folder, env=self.env, start_new_session=True, **output)
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def _ended(self, block, process, codes=(0,)):
+        printed, errors = process.communicate(timeout=1800)
+        if process.returncode not in codes or "Traceback" in errors:
+            raise PageError(f"line {block.line}: exit code {process.returncode} of\n{block.code}\n{printed}{errors}")
+        return printed
+
+
+def wait_for(happened, what):
+    end = time.monotonic() + 120
+    while not happened():
+        if time.monotonic() > end:
+            raise PageError(f"waited in vain: {what}")
+        time.sleep(0.1)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def answers(address):
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
 
 
 def run_page(text, folder, *, slow=False):
     """Run a page's blocks in a folder; return why blocks were left out."""
     runner = Runner(folder)
     try:
-        left_out = [runner.run(block) for block in blocks_of(text) if slow or block.kind != "slow"]
+        left_out = [runner.run(block) for block in blocks_of(text) if slow or "slow" not in block.comments]
     finally:
         end_jobs(runner.programs)
     return [reason for reason in left_out if reason]
-
-
-def check_commands(block):
-    """Check the commands of a block that is not run: programs, their subcommands, options, targets and extras."""
-    if block.language != "bash" or not block.detail:
-        raise PageError(f"line {block.line}: only a bash block can be left out, with a reason")
-    for line in block.code.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        while words and re.fullmatch(r"\w+=.*", words[0]):
-            words = words[1:]
-        if words:
-            check_command(words, f"line {block.line}: {line.strip()}")
-
-
-def check_command(words, where):
-    program, arguments = words[0].removeprefix(".venv/bin/"), words[1:]
-    if program == "parityscope":
-        group = typer.main.get_command(app)
-        command = group.commands.get(arguments[0])
-        if command is None:  # only looked up: an option of the program itself would act at once
-            if arguments[0] not in {"--help", *(name for option in group.params for name in option.opts)}:
-                raise PageError(f"{where}: no such command or option {arguments[0]!r}")
-            return
-        try:
-            command.make_context(arguments[0], arguments[1:])
-        except typer.Exit:  # --help
-            pass
-        except USAGE_ERROR as error:
-            raise PageError(f"{where}: {error}") from None
-    elif program == "pip":
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-        for extra in re.findall(r"\[([\w,]+)\]", " ".join(arguments)):
-            if not set(extra.split(",")) <= set(extras):
-                raise PageError(f"{where}: no such extra")
-    elif program == "make":
-        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
-        if not {word for word in arguments if "=" not in word} <= set(targets):
-            raise PageError(f"{where}: no such target")
-    elif program not in ("git", "cd", "dask", "python", "tmux"):
-        raise PageError(f"{where}: a program this check does not know")

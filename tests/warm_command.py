@@ -1,0 +1,97 @@
+"""A command line that has its libraries loaded: a process that imports them once and forks for every call.
+
+Most of what `parityscope` on a page costs is the second or two that importing torch takes. Every call is still a
+process of its own, with its caller's arguments, folder, environment and streams; only its imports were done before.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LIBRARIES = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "torch", "parityscope.learning", "parityscope.cli")
+CLIENT = """
+import json, os, socket, sys
+if sys.argv[1:] and not sys.argv[1].startswith("-"):  # an option of the program itself needs no library
+    with socket.socket(socket.AF_UNIX) as call:
+        call.connect({address!r})
+        socket.send_fds(call, [b"!"], [0, 1, 2])
+        call.sendall(json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode())
+        call.shutdown(socket.SHUT_WR)
+        sys.exit(int(call.recv(16) or 70))
+"""
+
+
+class WarmCommand:
+    """The process with the libraries, from the first use to the end of the tests."""
+
+    def __init__(self):
+        self.folder = self.process = None
+
+    def address(self, env):
+        """Return where it listens; it is started with this environment if it is not there yet."""
+        if self.process is None:
+            self.folder = tempfile.TemporaryDirectory(prefix="parityscope-")
+            path = Path(self.folder.name) / "socket"
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(str(path))
+                listening.listen()
+                self.process = subprocess.Popen(
+                    [sys.executable, __file__, str(listening.fileno())],
+                    stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+                    pass_fds=[listening.fileno()],
+                    env=env,
+                    cwd=self.folder.name,
+                )
+        return str(Path(self.folder.name) / "socket")
+
+    def stop(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait(60)
+            self.folder.cleanup()
+            self.folder = self.process = None
+
+
+def become_a_command(descriptor):
+    """Serve calls for ever; return in the process of a call only, which is then that command."""
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):  # an extra may be missing
+            importlib.import_module(name)
+    with socket.socket(fileno=descriptor) as listening:
+        while listening in select.select([listening, sys.stdin], [], [])[0]:
+            call, _ = listening.accept()
+            if os.fork() == 0:
+                _, streams, _, _ = socket.recv_fds(call, 1, 3)
+                request = call.makefile().read()
+                if child := os.fork():
+                    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                    call.sendall(str(status if status >= 0 else 128 - status).encode())
+                    os._exit(0)
+                call.close()
+                sys.argv, folder, environment = json.loads(request)
+                os.chdir(folder)
+                os.environ.clear()
+                os.environ.update(environment)
+                for number, stream in enumerate(streams):
+                    os.dup2(stream, number)
+                    os.close(stream)
+                return
+            call.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
+    sys.exit()
+
+
+if __name__ == "__main__":
+    become_a_command(int(sys.argv[1]))
+    from parityscope.cli import main
+
+    main()
