@@ -59,6 +59,7 @@ NEEDS = ("data", "network", "sbatch", "models", "source", "clone")
 KINDS = ("slow", "needs", "until", "machines", "run by")
 CLONE = ("src", "benchmarks", "Makefile", "constraints.txt", "pyproject.toml", "README.md", "LICENSE")
 PROGRAM = "if __name__ == '__main__':\n    from {} import main\n    main()\n"
+COMMAND_LINE = PROGRAM.format("parityscope.cli")
 WARM = WarmCommand()
 atexit.register(WARM.stop)
 COMMAND = re.compile(r"^(?: {4}|\t)\$? *(?:parityscope |python |pip |make |import |from \w+ import |\.venv)", re.M)
@@ -129,9 +130,9 @@ class Runner:
     """Runs blocks in one folder, with one Python namespace."""
 
     def __init__(self, folder):
-        self.folder, self.programs = folder / "page", folder / "bin"
-        self.folder.mkdir()
-        self.programs.mkdir()
+        self.folder, self.programs, self.warm = folder / "page", folder / "bin", folder / "warm"
+        for place in (self.folder, self.programs, self.warm):
+            place.mkdir()
         self.env = {
             **os.environ,
             "PATH": f"{self.programs}:{os.environ['PATH']}",
@@ -141,14 +142,17 @@ class Runner:
             "HOME": str(folder),  # a page changes nothing of the user's
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         }
-        self._program("python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n")
-        self._program("dask", PROGRAM.format("dask.__main__"))
-        self._program("parityscope", CLIENT.format(address=WARM.address(self.env)) + PROGRAM.format("parityscope.cli"))
+        self._program(
+            self.programs / "python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n"
+        )
+        self._program(self.programs / "dask", PROGRAM.format("dask.__main__"))
+        self._program(self.programs / "parityscope", COMMAND_LINE)
+        self._program(self.warm / "parityscope", CLIENT.format(address=WARM.address(self.env)) + COMMAND_LINE)
         self.module = types.ModuleType("documentation_page")
 
-    def _program(self, name, code):
-        (self.programs / name).write_text(f"#!{sys.executable}\n{code}")
-        (self.programs / name).chmod(0o755)
+    def _program(self, path, code):
+        path.write_text(f"#!{sys.executable}\n{code}")
+        path.chmod(0o755)
 
     def run(self, block):
         """Run one block or write its file; return the reason if it was left out."""
@@ -183,7 +187,7 @@ class Runner:
                 save_tiny(self.folder / name, "qwen2", seed)
         if "source" in block.needs:
             self._copy("src")
-            self._program("parityscope", PROGRAM.format("parityscope.cli"))
+            self.warm = None
             self.env["PYTHONPATH"] = str(self.folder / "src")
         if "clone" in block.needs:
             self._clone()
@@ -207,7 +211,7 @@ class Runner:
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
         (libraries,) = environment.glob("lib/python*/site-packages")
         (libraries / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
-        (self.programs / "parityscope").unlink()
+        self.warm = None
         self.env |= {
             "PATH": f"{environment}/bin:{self.env['PATH']}",
             "PIP_NO_INDEX": "1",
@@ -223,7 +227,7 @@ class Runner:
             return self._until(block, block.comments["until"])
         if "machines" in block.comments:
             return self._machines(block, block.comments["machines"])
-        with self._started(block.code) as process:
+        with self._started(block.code, warm=self.warm) as process:
             return self._ended(block, process)
 
     def _python(self, block):
@@ -250,7 +254,7 @@ class Runner:
             wait_for(lambda: answers(address) or process.poll() is not None, f"line {block.line}: {address} answers")
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGINT)
-            return self._ended(block, process, codes=(0, 130))
+            return self._ended(block, process, codes=(0, 130), seconds=60)
 
     def _machines(self, block, address):
         host, port = address.split(":")
@@ -270,13 +274,14 @@ class Runner:
         return printed
 
     @contextlib.contextmanager
-    def _started(self, code):
-        """Run code with bash; nothing of it is left afterwards."""
+    def _started(self, code, warm=None):
+        """Run code with bash; nothing of it is left afterwards. A warm command is fast, but no child of that bash."""
+        env = {**self.env, "PATH": f"{warm}:{self.env['PATH']}"} if warm else self.env
         script = self.programs / f"block-{len(list(self.programs.iterdir()))}.sh"
         script.write_text(code)  # a file, so that bash stays the parent of every command
         output = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         command = ["bash", "-e", "-o", "pipefail", str(script)]
-        process = subprocess.Popen(command, cwd=self.folder, env=self.env, start_new_session=True, **output)
+        process = subprocess.Popen(command, cwd=self.folder, env=env, start_new_session=True, **output)
         try:
             yield process
         finally:
@@ -284,8 +289,8 @@ class Runner:
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
-    def _ended(self, block, process, codes=(0,)):
-        printed, errors = process.communicate(timeout=1800)
+    def _ended(self, block, process, codes=(0,), seconds=1800):
+        printed, errors = process.communicate(timeout=seconds)
         if process.returncode not in codes or "Traceback" in errors:
             raise PageError(f"line {block.line}: exit code {process.returncode} of\n{block.code}\n{printed}{errors}")
         return printed

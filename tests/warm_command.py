@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -22,8 +23,7 @@ if sys.argv[1:] and not sys.argv[1].startswith("-"):  # an option of the program
     with socket.socket(socket.AF_UNIX) as call:
         call.connect({address!r})
         socket.send_fds(call, [b"!"], [0, 1, 2])
-        call.sendall(json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode())
-        call.shutdown(socket.SHUT_WR)
+        call.sendall(json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode() + b"\\n")
         sys.exit(int(call.recv(16) or 70))
 """
 
@@ -69,10 +69,9 @@ def become_a_command(descriptor):
             call, _ = listening.accept()
             if os.fork() == 0:
                 _, streams, _, _ = socket.recv_fds(call, 1, 3)
-                request = call.makefile().read()
+                request = call.makefile().readline()
                 if child := os.fork():
-                    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-                    call.sendall(str(status if status >= 0 else 128 - status).encode())
+                    answer_when_ended(call, child)
                     os._exit(0)
                 call.close()
                 sys.argv, folder, environment = json.loads(request)
@@ -88,6 +87,18 @@ def become_a_command(descriptor):
                 while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass
     sys.exit()
+
+
+def answer_when_ended(call, child):
+    """Send the exit code of the command; end the command if its caller ended before it."""
+    ended, status = 0, 0
+    while not ended:
+        if select.select([call], [], [], 0.01)[0]:
+            os.kill(child, signal.SIGKILL)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    code = os.waitstatus_to_exitcode(status)
+    with contextlib.suppress(OSError):
+        call.sendall(str(code if code >= 0 else 128 - code).encode())
 
 
 if __name__ == "__main__":
