@@ -16,7 +16,7 @@ Comments directly above a block say what is special about it; a block may have s
 - `<!-- needs: models -->`                 finds a tiny language model under each name that follows `model`;
 - `<!-- needs: source -->`                 works in a copy of the source tree, which commands then use;
 - `<!-- needs: clone -->`                  works in a copy of what a clone has, with an environment of its own, in
-                                           which pip finds the libraries of this one and fetches nothing;
+                                           which pip finds the libraries of this one and, without `network`, no others;
 - `<!-- until: http://127.0.0.1:8321/ -->` is stopped with Ctrl-C once that address answers, and must end well;
 - `<!-- machines: 10.0.0.5:8786 -->`       each line is a machine's, a process here: the last must end well, the others,
                                            started before it in order, go on until then;
@@ -60,6 +60,8 @@ KINDS = ("slow", "needs", "until", "machines", "run by")
 CLONE = ("src", "benchmarks", "Makefile", "constraints.txt", "pyproject.toml", "README.md", "LICENSE")
 PROGRAM = "if __name__ == '__main__':\n    from {} import main\n    main()\n"
 COMMAND_LINE = PROGRAM.format("parityscope.cli")
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 is what pip reads as the option being given
+UNREACHABLE = re.compile("package index reachable|NewConnectionError|name resolution|ConnectTimeout")
 WARM = WarmCommand()
 atexit.register(WARM.stop)
 COMMAND = re.compile(r"^(?: {4}|\t)\$? *(?:parityscope |python |pip |make |import |from \w+ import |\.venv)", re.M)
@@ -170,7 +172,7 @@ class Runner:
         try:
             printed = self._printed(block)
         except PageError as error:
-            if "network" in block.needs and "is the package index reachable?" in str(error):
+            if "network" in block.needs and UNREACHABLE.search(str(error)):
                 return f"line {block.line} needs the package index"
             raise
         if block.expected is not None and not matches(block.expected, printed):
@@ -191,9 +193,9 @@ class Runner:
             self.env["PYTHONPATH"] = str(self.folder / "src")
         if "clone" in block.needs:
             self._clone()
-        if "network" in block.needs:
-            self.env |= {"LM_CACHE": f"{self.env['XDG_CACHE_HOME']}/parityscope"}
-            self.env.pop("PIP_NO_INDEX", None)
+            for name in OFFLINE:
+                self.env.pop(name, None)
+            self.env |= {} if "network" in block.needs else OFFLINE
 
     def _copy(self, name):
         if (ROOT / name).is_dir():
@@ -208,15 +210,17 @@ class Runner:
             return
         for name in CLONE:
             self._copy(name)
-        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        pip = environment / "bin" / "pip"
+        pip.write_text(f'#!/bin/sh\nexec {environment}/bin/python -m pip "$@"\n')
+        pip.chmod(0o755)
         (libraries,) = environment.glob("lib/python*/site-packages")
         (libraries / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
         self.warm = None
         self.env |= {
             "PATH": f"{environment}/bin:{self.env['PATH']}",
-            "PIP_NO_INDEX": "1",
-            "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as it reads the option: there is no isolation
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "LM_CACHE": f"{self.env['XDG_CACHE_HOME']}/parityscope",
         }
         self.env.pop("PYTHONPATH", None)
 

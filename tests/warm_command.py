@@ -4,7 +4,9 @@ Most of what `parityscope` on a page costs is the second or two that importing t
 process of its own, with its caller's arguments, folder, environment and streams; only its imports were done before.
 """
 
+import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -14,9 +16,20 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
-LIBRARIES = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "torch", "parityscope.learning", "parityscope.cli")
+LIBRARIES = (
+    "matplotlib.pyplot",
+    "pandas",
+    "sklearn.linear_model",
+    "torch._dynamo",  # torch imports it when an optimiser takes its first step
+    "parityscope.cli",
+    "parityscope.estimator.files",
+    "parityscope.experiments",
+    "parityscope.reproduce",
+    "parityscope.terminal.runs",
+)
 CLIENT = """
 import json, os, socket, sys
 if sys.argv[1:] and not sys.argv[1].startswith("-"):  # an option of the program itself needs no library
@@ -64,6 +77,7 @@ def become_a_command(descriptor):
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):  # an extra may be missing
             importlib.import_module(name)
+    gc.freeze()  # the collector leaves what is shared alone
     with socket.socket(fileno=descriptor) as listening:
         while listening in select.select([listening, sys.stdin], [], [])[0]:
             call, _ = listening.accept()
@@ -101,8 +115,24 @@ def answer_when_ended(call, child):
         call.sendall(str(code if code >= 0 else 128 - code).encode())
 
 
-if __name__ == "__main__":
-    become_a_command(int(sys.argv[1]))
+def run_and_end():
+    """Run the command and end as Python does, but without taking every library apart, which would cost a second."""
     from parityscope.cli import main
 
-    main()
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    become_a_command(int(sys.argv[1]))
+    run_and_end()
