@@ -8,8 +8,10 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,22 @@ def run_benchmark(name: str) -> Iterator[Measurement]:
     with naming_the_extra():
         spec.loader.exec_module(module)
         yield from module.run()
+
+
+def measured_alone(name: str) -> list[Measurement]:
+    """Return the measurements of one question, taken in a fresh process: no other question's memory or threads.
+
+    >>> measured_alone("speed")
+    Traceback (most recent call last):
+    ...
+    parityscope.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, estimator, risk, sweep
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(_all_of, name).result()
+
+
+def _all_of(name: str) -> list[Measurement]:
+    return list(run_benchmark(name))
 
 
 def _folder() -> Path:

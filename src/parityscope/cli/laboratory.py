@@ -218,15 +218,17 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
-    from parityscope.benchmarking import run_benchmark, stored_text
+    from parityscope.benchmarking import measured_alone, run_benchmark, stored_text
     from parityscope.terminal.tables import bench_table
     from parityscope.training.checkpoint import write_atomically
 
+    chosen = names or benchmark_names()
+    measure = run_benchmark if len(chosen) == 1 else measured_alone
     results = []
     with interruptible("nothing is stored before the last measurement"), ERRORS.status("") as status:
-        for name in names or benchmark_names():
+        for name in chosen:
             status.update(f"measuring: {name}")
-            for one in run_benchmark(name):
+            for one in measure(name):
                 results.append((name, one))
                 status.update(f"measuring: {name}, {len(results)} done, last {one.name}")
     if out is not None:
