@@ -1,41 +1,16 @@
 """Imports point up the list in the README only, and models never know about problems."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "parityscope"
 
-# A file may import from those above it, and from its own package.
-ORDER = (
-    "errors",
-    "threads",
-    "benchmarking",
-    "problems",
-    "sequences",
-    "models",
-    "risk",
-    "theory",
-    "training",
-    "measures",
-    "learning",
-    "language_models",
-    "cot",
-    "figures",
-    "estimator",
-    "experiments",
-    "claims",
-    "store",
-    "sweep",
-    "report",
-    "reproduce",
-    "entropy_study",
-    "run_folder",
-    "terminal",
-    "explorer",
-    "cli",
-)
+README = (Path(__file__).parents[1] / "README.md").read_text()
+# A file may import from those above it in the README's source tree, and from its own package.
+ORDER = re.findall(r"^      (\w+)(?:\.py|/) ", README, flags=re.M)
 OPTIONAL = {
     "matplotlib": {"figures", "estimator", "experiments"},
     "jinja2": {"report"},

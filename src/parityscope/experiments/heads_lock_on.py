@@ -24,10 +24,10 @@ from parityscope.problems import Parity
 ID = "heads-lock-on"
 TITLE = "Heads lock onto the hidden bits, or do not"
 TEXT = (
-    "Every panel is one training on the same hidden bits (marked ◀), its steps from left to right; each head has its "
-    "colour, and a position shows the more of it the more of the head's attention it has. The first seed is drawn, "
-    "whatever became of it, and the title counts the seeds that learned. H1's model as its paper writes it stays where "
-    "its random start put it, since at the theorem's rate nothing moves; as its code trains it, heads gather in a "
+    "Every panel is one training on the same hidden bits (marked ◀), its steps from left to right; every position has "
+    "the colour of the head that looks there most, the stronger the more it looks. The first seed is drawn, whatever "
+    "became of it, and the title counts the seeds that learned. H1's model as its paper writes it stays where its "
+    "random start put it, since at the theorem's rate nothing moves; as its code trains it, heads gather in a "
     "neighbourhood; with the readout repaired, and with our own recipe, every head ends on a hidden bit. All descend "
     "on the population risk, so this is about optimisation; H1-success and H2-samples have examples instead."
 )
@@ -103,7 +103,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         attention, steps = row.arrays["attention"].numpy(), row.arrays["steps"]
         n, support = row.config["n"], row.config["support"]
         axes.imshow(
-            _blended(attention, np.array(to_rgb(axes.get_facecolor()))),
+            _painted(attention, np.array(to_rgb(axes.get_facecolor()))),
             aspect="auto",
             interpolation="nearest",
             extent=(0, max(1, int(steps[-1])), n - 0.5, -0.5),
@@ -125,13 +125,11 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _blended(attention: np.ndarray, paper: np.ndarray) -> np.ndarray:
-    """Return a picture, (n, steps, 3): the paper's colour moved towards each head's by its attention."""
-    heads = attention.shape[1]
-    inks = np.stack([to_rgb(colour(head)) for head in range(heads)]) - paper
-    cover = attention**0.75  # lifts a nearly uniform head above the paper
-    cover = cover / np.maximum(1, cover.sum(1, keepdims=True))  # two heads on one bit mix their colours
-    return np.clip(paper + np.einsum("thn,hc->ntc", cover, inks), 0, 1)
+def _painted(attention: np.ndarray, paper: np.ndarray) -> np.ndarray:
+    """Return a picture, (n, steps, 3): every position in the colour of the head that looks there most."""
+    inks = np.stack([to_rgb(colour(head)) for head in range(attention.shape[1])]) - paper
+    strongest = attention.max(1)[..., None] ** 0.75  # lifts a nearly uniform head above the paper
+    return np.clip(paper + strongest * inks[attention.argmax(1)], 0, 1).transpose(1, 0, 2)
 
 
 def _share(row: Row) -> Share:
