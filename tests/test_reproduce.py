@@ -97,7 +97,7 @@ def test_rows_carry_their_full_config_and_versions(smoke):
 
 
 def test_unknown_names_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="unknown experiment 'H9': choose one of H1-figure-1"):
+    with pytest.raises(InvalidInput, match=f"unknown experiment 'H9': choose one of {EXPERIMENT_IDS[0]}"):
         reproduce(["H9"], "smoke", tmp_path)
 
 

@@ -11,7 +11,7 @@ import json
 import sys
 from importlib.machinery import PathFinder
 
-MISSING = set(json.loads(sys.argv[1]))
+MISSING = set()
 
 
 class _WithoutThem(PathFinder):
@@ -35,6 +35,7 @@ def answer(arguments):
 
 
 if __name__ == "__main__":
+    MISSING.update(json.loads(sys.argv[1]))
     sys.meta_path[:] = [_WithoutThem if finder is PathFinder else finder for finder in sys.meta_path]
     work = json.loads(sys.argv[2])
     if isinstance(work, str):
