@@ -1,4 +1,5 @@
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -63,18 +64,21 @@ def test_figures_are_there_as_png_and_svg(smoke):
     assert names == {f"{name}.{kind}" for name in EXPERIMENT_IDS for kind in ("png", "svg")}
 
 
-def test_deleted_figures_are_redrawn_without_training(smoke, monkeypatch):
-    before = {path.name: path.read_bytes() for path in (smoke / "figures").iterdir()}
-    for path in (smoke / "figures").iterdir():
-        path.unlink()
+def test_deleted_figures_are_redrawn_without_training(smoke, tmp_path, monkeypatch):
+    some, out = EXPERIMENT_IDS[::6], tmp_path / "copy"
+    shutil.copytree(smoke, out)
+    before = {path.name: path.read_bytes() for path in (out / "figures").iterdir()}
+    for path in (out / "figures").iterdir():
+        if path.stem in some:
+            path.unlink()
 
     def never(*_, **__):
         raise AssertionError("trained again")
 
-    for name in EXPERIMENT_IDS:
+    for name in some:
         monkeypatch.setattr(load_experiment(name), "run", never)
-    reproduce(EXPERIMENT_IDS, "smoke", smoke)
-    assert {path.name: path.read_bytes() for path in (smoke / "figures").iterdir()} == before
+    reproduce(some, "smoke", out)
+    assert {path.name: path.read_bytes() for path in (out / "figures").iterdir()} == before
 
 
 def test_plots_never_train(smoke, monkeypatch):

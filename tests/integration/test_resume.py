@@ -9,7 +9,7 @@ import sys
 import time
 
 LEARN = [sys.executable, "-c", "from parityscope.cli import main; main()", "learn"]
-TASK = ["--recipe", "as-coded", "--n", "13", "--k", "3", "--runs", "4", "--steps", "8000", "--json"]
+TASK = ["--recipe", "as-coded", "--n", "13", "--k", "3", "--runs", "4", "--steps", "4000", "--json"]
 TASK += ["--engine", "enumerate"]  # slow enough to be killed between two checkpoints
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
