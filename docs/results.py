@@ -27,7 +27,7 @@ from parityscope.claims.contract import VERDICTS, Claim
 from parityscope.experiments import EXPERIMENT_IDS, load_experiment
 from parityscope.experiments.contract import SCALES, Experiment, Row, Scale, Table
 from parityscope.figures import png, themed
-from parityscope.reproduce import stored_claims, stored_rows
+from parityscope.results import stored_claims, stored_rows
 from parityscope.store import Store
 
 PAPERS = {
@@ -45,7 +45,7 @@ def main() -> None:
     """Read the arguments and write the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce`")
-    parser.add_argument("--scale", choices=SCALES, default="laptop")
+    parser.add_argument("--scale", choices=SCALES, default="reference")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
     if not (arguments.folder / "store" / "store.sqlite").exists():
@@ -161,7 +161,7 @@ def evidence_of(checked: Mapping[str, Any], claim: Claim, scale: Scale) -> Itera
     yield f'<details id="{checked["id"]}"><summary>{checked["id"]}: {checked["verdict"]}</summary>'
     yield f"<p>{escape(checked['statement'])}</p>"
     yield f"<p>{escape(checked['how'])}</p>"
-    command = f"parityscope claims {checked['id']} --json" + ("" if scale == "laptop" else f" --scale {scale}")
+    command = f"parityscope claims {checked['id']} --json" + ("" if scale == "reference" else f" --scale {scale}")
     shown = f' · figure <a href="figures.html#{figure}">{figure}</a>' if figure else ""
     yield f"<p><code>{command}</code>, {duration(checked['seconds'])} · code <code>src/{code}.py</code>{shown}</p>"
     yield f"<pre>{escape(numbers)}</pre>"

@@ -17,7 +17,8 @@ from parityscope.language_models.loading import load_language_model
 from parityscope.language_models.measures import MATCHED, MEASURES, PAPER
 from parityscope.language_models.measuring import measure_problems
 from parityscope.language_models.word_problems import OWN_PROBLEMS, VARIANTS, WordProblem, read_word_problems
-from parityscope.reproduce import claims_context, reproduce
+from parityscope.reproduce import reproduce
+from parityscope.results import claims_context
 from parityscope.store import Store
 from tiny_language_models import save_tiny
 

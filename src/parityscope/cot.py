@@ -24,7 +24,7 @@ from parityscope.training.checkpoint import checkpoint_folder, load_tensors, sav
 
 CROSSINGS = (0.99, 0.995, 1.0)
 _CHECKPOINT_SECONDS = 20.0
-_WATCHED_INPUTS = 128  # whose attention and free-running accuracy are measured during training
+_WATCHED_INPUTS = 128  # whose attention is measured during training
 _EVALUATION_ROWS = 1024
 
 
@@ -83,7 +83,6 @@ class CotHistory:
     step: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
-    free_running: list[float] = field(default_factory=list)
     entropy: list[Tensor] = field(default_factory=list)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -92,7 +91,6 @@ class CotHistory:
             "step": torch.tensor(self.step),
             "loss": torch.tensor(self.loss, dtype=torch.float64),
             "accuracy": torch.tensor(self.accuracy, dtype=torch.float64),
-            "free_running": torch.tensor(self.free_running, dtype=torch.float64),
             "entropy": torch.stack(self.entropy),
         }
 
@@ -103,7 +101,6 @@ class CotHistory:
             tensors["step"].tolist(),
             tensors["loss"].tolist(),
             tensors["accuracy"].tolist(),
-            tensors["free_running"].tolist(),
             list(tensors["entropy"].unbind()),
         )
 
@@ -227,7 +224,6 @@ class _Training:
         history.step.append(self.step)
         history.loss.append(float(self.losses[0] / self.losses[1].clamp(min=1)))
         history.accuracy.append(self._accuracy())
-        history.free_running.append(self._free_running(watched))
         with torch.no_grad():
             maps = self.model.attention(watched[:, : self.task.length - 1])
             history.entropy.append(attention_entropy(maps).mean(0).cpu())

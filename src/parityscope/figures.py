@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from parityscope.errors import naming_the_extra
 from parityscope.learning import Learned
@@ -53,9 +53,44 @@ def themed(draw: Callable[..., Figure], *arguments: Any, theme: Theme = "light")
     """
     with matplotlib.rc_context(_style(theme)):
         figure = draw(*arguments)
-        # Text and ticks are made lazily from the style in force, so they are made now.
-        figure.canvas.draw()
+        # Text, ticks and places are made lazily from the style in force, so they are made now, and only once.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         return figure
+
+
+class Pictures(NamedTuple):
+    """One figure as a report needs it.
+
+    >>> Pictures(b"light", b"dark", b"<svg/>", 640).width
+    640
+    """
+
+    light: bytes  # PNG for light pages and print
+    dark: bytes  # PNG for dark pages
+    vector: bytes  # SVG
+    width: int  # in CSS pixels, so that small figures stay small
+
+
+def drawn(draw: Callable[..., Figure], *arguments: Any) -> Pictures:
+    """Return a figure for light and for dark pages; both are laid out alike, once.
+
+    >>> pictures = drawn(lambda: new_figure(4, 3)[0])
+    >>> pictures.width, pictures.light == pictures.dark
+    (384, False)
+    """
+    with matplotlib.rc_context(_style("light")):
+        light = draw(*arguments)
+        light_png = png(light)
+        light.set_layout_engine("none")
+        vector = svg(light)
+    with matplotlib.rc_context(_style("dark")):
+        dark = draw(*arguments)
+        dark.set_layout_engine("none")
+        for place, axes in zip(light.axes, dark.axes, strict=True):
+            axes.set_position(place.get_position(original=True), which="original")
+            axes.set_position(place.get_position(), which="active")
+        return Pictures(light_png, png(dark), vector, round(96 * light.get_figwidth()))
 
 
 def colour(index: int) -> str:
@@ -79,7 +114,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **g
     return figure, figure.subplots(rows, columns, **grid)
 
 
-def png(figure: Figure, dpi: int = 160) -> bytes:
+def png(figure: Figure, dpi: int = 144) -> bytes:
     """Return the figure as PNG bytes.
 
     >>> picture = png(new_figure(2, 1)[0], dpi=50)
@@ -108,8 +143,20 @@ def write_figure(figure: Figure, folder: Path, name: str) -> None:
     >>> sorted(path.name for path in folder.iterdir())
     ['empty.png', 'empty.svg']
     """
-    write_atomically(folder / f"{name}.png", png(figure))
-    write_atomically(folder / f"{name}.svg", svg(figure))
+    write_pictures(Pictures(png(figure), b"", svg(figure), 0), folder, name)
+
+
+def write_pictures(pictures: Pictures, folder: Path, name: str) -> None:
+    """Write the PNG for light pages and the SVG.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_pictures(drawn(lambda: new_figure(2, 1)[0]), folder, "empty")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['empty.png', 'empty.svg']
+    """
+    write_atomically(folder / f"{name}.png", pictures.light)
+    write_atomically(folder / f"{name}.svg", pictures.vector)
 
 
 def _saved(figure: Figure, **options: Any) -> bytes:

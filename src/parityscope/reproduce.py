@@ -1,36 +1,29 @@
-"""`reproduce`: run what is not done, redraw what is missing, write one report."""
+"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date."""
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from parityscope.claims import all_claims, check, named_claims
-from parityscope.claims.contract import Claim, Context
+from parityscope.claims import check
+from parityscope.claims.contract import Claim
 from parityscope.errors import InvalidInput
 from parityscope.experiments import load_experiment
-from parityscope.experiments.contract import Config, Experiment, Result, Row, Scale, Stage
+from parityscope.experiments.contract import Experiment, Scale, Stage
+from parityscope.reference import reference_picture
+from parityscope.results import CLAIMS_ID, checks_of, claim_address, context_of, stored_claims, stored_rows, work_of
 from parityscope.store import Store
-from parityscope.sweep import InProcess, KeptOpen, Launcher, Progress, Work, run_sweep
-from parityscope.sweep.spec import Runnable, spec_module
+from parityscope.sweep import InProcess, Launcher, Progress, Work, run_together
 from parityscope.training.checkpoint import checkpoints_in, write_atomically
 
 if TYPE_CHECKING:
     from parityscope.report import Section
 
-CLAIMS_ID = "claims"
-
-
-def pending(experiment: Experiment, scale: Scale, store: Store) -> list[Config]:
-    """Return the configs of an experiment that have no row yet.
-
-    >>> import tempfile
-    >>> len(pending(load_experiment("H1-figure-1"), "smoke", Store(Path(tempfile.mkdtemp()))))
-    1
-    """
-    return [config for config in experiment.CONFIGS[scale] if (experiment.ID, config) not in store]
+_REPORT_SECONDS = 5.0  # a report of 36 figures takes a moment to write
 
 
 def reproduce(
@@ -47,207 +40,156 @@ def reproduce(
     Configs and claims run in this process, or where `launcher` takes them; timings are always taken here, with nothing
     beside them.
 
-    Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`. Rows that are
-    there are not computed again, so an interrupted reproduction goes on where it stopped. The report's table shows
-    every claim that was ever checked in `out` at this scale.
+    Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`, which is there
+    from the first figure on and says what is still to come. Rows that are there are not computed again, so an
+    interrupted reproduction goes on where it stopped. The report's table shows every claim that was ever checked in
+    `out` at this scale.
 
     >>> import tempfile
     >>> out = Path(tempfile.mkdtemp())
     >>> reproduce(["H1-figure-1"], "smoke", out).name, sorted(path.name for path in out.iterdir())
     ('report.html', ['figures', 'report.html', 'store'])
     """
-    # Here, not above: checking a claim needs no template library; and not below, where hours would be lost without it.
-    from parityscope.report import render_report
+    import parityscope.report  # noqa: F401  # now, since hours would be lost if its template library were missing
 
-    experiments = [load_experiment(name) for name in experiment_ids]
-    store = Store(out / "store")
-    workers = None if launcher is None else KeptOpen(launcher)
+    whole = _Reproduction([load_experiment(name) for name in experiment_ids], scale, out, list(claims), on_stage)
+    checkpoints = whole.store.path / "checkpoints"
     try:
-        for index, experiment in enumerate(experiments):
-            later = sum(_cost(other, scale, store) for other in experiments[index + 1 :]) + _claims_cost(claims, scale)
-            _run(experiment, scale, store, workers, later, on_stage)
-        if claims:
-            _check(claims, scale, store, workers, on_stage)
+        with checkpoints_in(checkpoints):  # long trainings go on where a kill left them
+            whole.run(launcher or InProcess(threads="all"))
     finally:
-        if workers is not None:
-            workers.end()
-    sections = [_section(experiment, scale, store, out) for experiment in experiments]
-    report = out / "report.html"
-    write_atomically(report, render_report(sections, scale, stored_claims(scale, store)).encode())
-    return report
-
-
-class _CheckedAt(Config):
-    """The address of a checked claim in the store."""
-
-    claim: str
-    scale: Scale
-
-
-class _CheckedWith(_CheckedAt):
-    """The same for a claim about rows that another command stores: with every new row it is checked again."""
-
-    rows: int
-
-
-def _address(claim: Claim, scale: Scale, store: Store) -> _CheckedAt:
-    experiment = None if claim.experiment is None else load_experiment(claim.experiment)
-    if experiment is None or experiment.CONFIGS[scale]:
-        return _CheckedAt(claim=claim.id, scale=scale)
-    return _CheckedWith(claim=claim.id, scale=scale, rows=len(store.rows(experiment.ID)))
-
-
-def stored_claims(scale: Scale, store: Store) -> list[dict[str, Any]]:
-    """Return what `claims --json` would print of the claims checked in this store, in the order of the report.
-
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp())
-    >>> report = reproduce([], "smoke", out, claims=named_claims(["H1-lemma-19"]))
-    >>> [(one["id"], one["verdict"]) for one in stored_claims("smoke", Store(out / "store"))]
-    [('H1-lemma-19', 'fails')]
-    """
-    found = [store.row(CLAIMS_ID, _address(claim, scale, store)) for claim in all_claims()]
-    return [row.numbers for row in found if row is not None]
-
-
-def claims_context(scale: Scale, out: Path) -> Context:
-    """Return what checks may use: the scale, and the rows of `out` if there are any.
-
-    >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
-    ()
-    """
-    if not (out / "store").is_dir():
-        return Context(scale)
-    return _context(scale, Store(out / "store"))
-
-
-def _context(scale: Scale, store: Store) -> Context:
-    return Context(scale, lambda name: stored_rows(load_experiment(name), scale, store))
-
-
-def _claims_cost(claims: Sequence[Claim], scale: Scale) -> float:
-    return sum(claim.seconds for claim in claims) if scale != "smoke" else 0.0
-
-
-# Checks that read no rows are a sweep like any other; this is its spec.
-_CHECKS = f"""
-from parityscope.reproduce import check_without_rows as run
-ID = {CLAIMS_ID!r}
-"""
-
-
-def check_without_rows(address: _CheckedAt) -> Result:
-    """Check a claim where no store is at hand.
-
-    >>> check_without_rows(_CheckedAt(claim="H1-lemma-19", scale="smoke")).numbers["verdict"]
-    'fails'
-    """
-    (claim,) = named_claims([address.claim])
-    return Result(check(claim, Context(address.scale, _no_rows_at_hand)).to_json())
-
-
-def _no_rows_at_hand(experiment_id: str) -> Sequence[Row]:
-    raise AssertionError(f"a check asked for the rows of {experiment_id}, but its claim does not say reads_rows")
-
-
-def _check(
-    claims: Sequence[Claim],
-    scale: Scale,
-    store: Store,
-    launcher: Launcher | None,
-    on_stage: Callable[[Stage], None],
-) -> None:
-    """Check what has no stored verdict yet: first what needs no rows, where the launcher says, then the rest here."""
-    alone = [claim for claim in claims if not claim.reads_rows]
-    alone.sort(key=lambda claim: claim.seconds, reverse=True)  # the longest first, so that no worker ends with it
-
-    def show(progress: Progress) -> None:
-        share_left = 1 - progress.done / max(1, progress.total)
-        on_stage(Stage(CLAIMS_ID, progress.done, len(claims), _claims_cost(claims, scale) * share_left))
-
-    addresses = tuple(_address(claim, scale, store) for claim in alone)
-    work = Work(cast(Runnable, spec_module(_CHECKS, CLAIMS_ID)), addresses, _CHECKS)
-    _sweep(work, store, launcher or InProcess(), show)
-    for claim in claims:
-        address = _address(claim, scale, store)
-        if claim.reads_rows and (CLAIMS_ID, address) not in store:
-            checked = check(claim, _context(scale, store))
-            store.add(CLAIMS_ID, address, checked.to_json(), {}, seconds=checked.seconds)
-    on_stage(Stage(CLAIMS_ID, len(claims), len(claims), 0.0))
-
-
-def _cost(experiment: Experiment, scale: Scale, store: Store) -> float:
-    """Return the declared seconds of what is still to be run."""
-    share = len(pending(experiment, scale, store)) / max(1, len(experiment.CONFIGS[scale]))
-    return experiment.COST[scale] * share
-
-
-def _run(
-    experiment: Experiment,
-    scale: Scale,
-    store: Store,
-    launcher: Launcher | None,
-    seconds_later: float,
-    on_stage: Callable[[Stage], None],
-) -> None:
-    def show(progress: Progress) -> None:
-        share_left = 1 - progress.done / max(1, progress.total)
-        seconds_left = experiment.COST[scale] * share_left + seconds_later
-        on_stage(Stage(experiment.ID, progress.done, progress.total, seconds_left))
-
-    timed = getattr(experiment, "TIMED", False)
-    place = InProcess(threads="all") if launcher is None or timed else launcher
-    work = Work(experiment, tuple(experiment.CONFIGS[scale]))
-    checkpoints = store.path / "checkpoints"
-    with checkpoints_in(checkpoints):  # long trainings go on where a kill left them
-        _sweep(work, store, place, show)
+        whole.write_report()
     shutil.rmtree(checkpoints, ignore_errors=True)
+    return whole.report
 
 
-def _sweep(work: Work, store: Store, launcher: Launcher, on_progress: Callable[[Progress], None]) -> None:
-    """Run what has no row; a failure is one sentence, and what is finished stays."""
-    summary = run_sweep(work, store, launcher, retry_failed=True, on_progress=on_progress)
-    if summary.failed:
-        name = work.experiment.ID
-        reason = store.rows(name, failed=True)[-1].traceback.strip().splitlines()[-1]
-        raise InvalidInput(
-            f"{summary.failed} configs of {name} failed, the last one with {reason} "
-            f"(parityscope rows {store.path} --failed shows more); the same command runs them again"
-        )
+@dataclass
+class _Part:
+    """What is finished, drawn and told of as one: an experiment, or the claims of a paper."""
+
+    name: str
+    work: Work
+    seconds: float  # declared, of what is still to be run
+    experiment: Experiment | None = None
+
+    @property
+    def timed(self) -> bool:
+        return bool(getattr(self.experiment, "TIMED", False))
+
+    @property
+    def seconds_of_one(self) -> float:
+        return self.seconds / max(1, len(self.work.configs))
 
 
-def stored_rows(experiment: Experiment, scale: Scale, store: Store) -> list[Row]:
-    """Return the rows of an experiment in the order of its configs.
+@dataclass
+class _Reproduction:
+    experiments: list[Experiment]
+    scale: Scale
+    out: Path
+    claims: list[Claim]
+    on_stage: Callable[[Stage], None]
+    sections: dict[str, Section] = field(default_factory=dict)
+    finished: list[_Part] = field(default_factory=list)
 
-    An experiment without configs draws what another command stored under its name.
+    def __post_init__(self) -> None:
+        self.store = Store(self.out / "store")
+        self.report = self.out / "report.html"
+        self.parts = [self._part_of(experiment) for experiment in self.experiments]
+        for paper in dict.fromkeys(claim.paper for claim in self.claims):
+            of_paper = [claim for claim in self.claims if claim.paper == paper and not claim.reads_rows]
+            seconds = sum(claim.seconds for claim in of_paper) * (self.scale != "smoke")
+            self.parts.append(_Part(f"claims {paper}", checks_of(of_paper, self.scale, self.store), seconds))
+        self.total = len(self.parts) + any(claim.reads_rows for claim in self.claims)
+        self.started = time.monotonic()
+        self.written = 0.0
 
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp())
-    >>> report = reproduce(["H1-figure-1"], "smoke", out)
-    >>> [row.experiment for row in stored_rows(load_experiment("H1-figure-1"), "smoke", Store(out / "store"))]
-    ['H1-figure-1']
-    """
-    if not experiment.CONFIGS[scale]:
-        return store.rows(experiment.ID)
-    found = [store.row(experiment.ID, config) for config in experiment.CONFIGS[scale]]
-    return [row for row in found if row is not None]
+    def run(self, launcher: Launcher) -> None:
+        """Run what takes a moment first, for an early report, then the longest; timings alone at the end."""
+        together = [part for part in self.parts if not part.timed]
+        together.sort(key=lambda part: (part.seconds > 1, -part.seconds_of_one))
+        self._sweep(together, launcher)
+        self._sweep([part for part in self.parts if part.timed], InProcess(threads="all"))
+        self._check_rows()
+        failed = [part for part in self.parts if part not in self.finished]
+        if failed:
+            name = failed[0].work.experiment.ID
+            reason = self.store.rows(name, failed=True)[-1].traceback.strip().splitlines()[-1]
+            raise InvalidInput(
+                f"configs of {', '.join(part.name for part in failed)} failed, the last one with {reason} "
+                f"(parityscope rows {self.store.path} --failed shows more); the same command runs them again"
+            )
+
+    def write_report(self) -> None:
+        """Write the report of what is there."""
+        from parityscope.report import render_report
+
+        missing = [experiment.TITLE for experiment in self.experiments if experiment.ID not in self.sections]
+        shown = [self.sections[one.ID] for one in self.experiments if one.ID in self.sections]
+        page = render_report(shown, self.scale, stored_claims(self.scale, self.store), missing)
+        write_atomically(self.report, page.encode())
+        self.written = time.monotonic()
+
+    def _part_of(self, experiment: Experiment) -> _Part:
+        work = work_of(experiment, self.scale)
+        pending = [config for config in work.configs if (work.experiment.ID, config) not in self.store]
+        seconds = experiment.COST[self.scale] * len(pending) / max(1, len(work.configs))
+        return _Part(experiment.ID, work, seconds, experiment)
+
+    def _sweep(self, parts: list[_Part], launcher: Launcher) -> None:
+        by_work = {id(part.work): part for part in parts}
+
+        def show(progress: Progress) -> None:
+            self.on_stage(self._stage(None, progress))
+
+        def finish(work: Work) -> None:
+            self._finish(by_work[id(work)])
+
+        if parts:
+            works = [part.work for part in parts]
+            run_together(works, self.store, launcher, retry_failed=True, on_progress=show, on_finished=finish)
+
+    def _finish(self, part: _Part) -> None:
+        if part.experiment is not None:
+            self.sections[part.name] = _section(part.experiment, self.scale, self.store, self.out)
+        self.finished.append(part)
+        if time.monotonic() - self.written > _REPORT_SECONDS:
+            self.write_report()
+        self.on_stage(self._stage(part.name))
+
+    def _check_rows(self) -> None:
+        """Check, here, the claims that read the rows of figures."""
+        reading = [claim for claim in self.claims if claim.reads_rows]
+        for claim in reading:
+            address = claim_address(claim, self.scale, self.store)
+            if (CLAIMS_ID, address) not in self.store:
+                checked = check(claim, context_of(self.scale, self.store))
+                self.store.add(CLAIMS_ID, address, checked.to_json(), {}, seconds=checked.seconds)
+        if reading:
+            self.on_stage(self._stage("claims about figures", done=self.total))
+
+    def _stage(self, name: str | None, progress: Progress | None = None, done: int | None = None) -> Stage:
+        """Say where it stands; the time left follows from the declared seconds and the pace so far."""
+        spent, elapsed = sum(part.seconds for part in self.finished), time.monotonic() - self.started
+        left = sum(part.seconds for part in self.parts if part not in self.finished)
+        pace = elapsed / spent if spent > 0.05 * (spent + left) else 1.0
+        return Stage(name, len(self.finished) if done is None else done, self.total, left * pace, progress)
 
 
 def _section(experiment: Experiment, scale: Scale, store: Store, out: Path) -> Section:
     """Draw an experiment from disk alone and return its part of the report."""
-    from parityscope.figures import png, themed, write_figure
+    from parityscope.figures import drawn, write_pictures
     from parityscope.report import Section
 
     rows = stored_rows(experiment, scale, store)
-    light, dark = (themed(experiment.plot, rows, theme=theme) for theme in ("light", "dark"))
-    write_figure(light, out / "figures", experiment.ID)
+    pictures = drawn(experiment.plot, rows)
+    write_pictures(pictures, out / "figures", experiment.ID)
     return Section(
         experiment_id=experiment.ID,
         title=experiment.TITLE,
         text=experiment.TEXT,
-        light=png(light, dpi=130),
-        dark=png(dark, dpi=130),
-        width=round(96 * light.get_figwidth()),
+        scale=scale,
+        pictures=pictures,
+        reference=reference_picture(experiment, scale),
         table=experiment.table(rows),
         findings=list(experiment.findings(rows)),
         command=getattr(experiment, "COMMAND", f"parityscope reproduce {experiment.ID} --scale {scale}"),

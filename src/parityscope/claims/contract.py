@@ -20,16 +20,22 @@ def _no_rows(experiment_id: str) -> Sequence[Row]:
 class Context:
     """What a check may use: how hard to try, and the stored rows of an experiment (none when nothing is stored)."""
 
-    scale: Scale = "laptop"
+    scale: Scale = "demo"
     rows: Callable[[str], Sequence[Row]] = _no_rows
 
-    def at(self, *, smoke: int, laptop: int, paper: int | None = None) -> int:
-        """Return a count by scale; paper is ten times laptop unless given.
+    def at(self, *, smoke: int, reference: int, demo: int | None = None, paper: int | None = None) -> int:
+        """Return a count by scale; the demo's is that of the reference unless given, the paper's ten times as large.
 
-        >>> Context("smoke").at(smoke=3, laptop=100), Context("paper").at(smoke=3, laptop=100)
-        (3, 1000)
+        >>> [Context(scale).at(smoke=3, reference=100) for scale in ("smoke", "demo", "reference", "paper")]
+        [3, 100, 100, 1000]
         """
-        return {"smoke": smoke, "laptop": laptop, "paper": 10 * laptop if paper is None else paper}[self.scale]
+        counts: dict[Scale, int] = {
+            "smoke": smoke,
+            "demo": reference if demo is None else demo,
+            "reference": reference,
+            "paper": 10 * reference if paper is None else paper,
+        }
+        return counts[self.scale]
 
 
 class Check(NamedTuple):
@@ -62,7 +68,7 @@ class Claim:
     id: str
     statement: str
     check: Callable[[Context], Check]
-    seconds: float  # what the check costs at laptop scale on two idle cores
+    seconds: float  # what the check costs at demo scale on an idle core
     experiment: str | None = None
     reads_rows: bool = False
 

@@ -95,12 +95,12 @@ def _attack(bound: _Bound, setting: _Setting, context: Context) -> tuple[Attack,
     """Return the largest ratio to the bound over heads and inputs, and the input where it was found."""
     circle = Circle(*setting)
     generator = torch.Generator().manual_seed(SEED)
-    count = context.at(smoke=40, laptop=200)
+    count = context.at(smoke=40, reference=200)
     # Radii over several orders: sharp, soft and nearly uniform attention.
     radii = torch.exp(1.5 * torch.randn(count, circle.k, 1, generator=generator, dtype=torch.float64))
     heads = unit_heads(count, circle.k, generator) * radii
     x = (torch.rand(count, circle.n, generator=generator) < 0.5).double()
-    steps = context.at(smoke=5, laptop=30)
+    steps = context.at(smoke=5, reference=30)
     found = maximise(lambda points, index: bound.ratio(circle, points, x[index]), heads, keep=8, steps=steps)
     return found, x[found.index]
 
@@ -122,7 +122,7 @@ def _bound_check(bound: _Bound) -> Callable[[Context], Check]:
     """Return the check of a bound that should hold for every b > 0."""
 
     def check(context: Context) -> Check:
-        settings = _SETTINGS[: context.at(smoke=2, laptop=len(_SETTINGS), paper=len(_SETTINGS))]
+        settings = _SETTINGS[: context.at(smoke=2, reference=len(_SETTINGS), paper=len(_SETTINGS))]
         evidence = _summary([(setting, _attack(bound, setting, context)[0]) for setting in settings])
         large, x = _attack(bound, _LARGE_B, context)
         usual = evidence["largest_ratio_to_bound"]
@@ -151,7 +151,7 @@ def _bound_check(bound: _Bound) -> Callable[[Context], Check]:
 def _printed_derivative(context: Context) -> Check:
     """Compare both derivatives of the softmax with autograd, entry by entry."""
     circle = Circle(5, 1, 1 / 5, 0.01)
-    heads = unit_heads(context.at(smoke=10, laptop=200), 1, torch.Generator().manual_seed(SEED))
+    heads = unit_heads(context.at(smoke=10, reference=200), 1, torch.Generator().manual_seed(SEED))
     positions = circle.model.positions
     exact = vmap(torch.func.jacrev(circle.attention))(heads)[:, 0, :, 0]  # (batch, n, 2)
     gamma = circle.attention(heads)[:, 0]

@@ -16,7 +16,7 @@ from parityscope.theory import parity_ffnn_parameters, parity_transformer_parame
 
 def _proposition_3_ffnn(context: Context) -> Check:
     """Visit every input for every support of every size."""
-    n = context.at(smoke=6, laptop=9, paper=12)
+    n = context.at(smoke=6, reference=9, paper=12)
     worst, supports = 0.0, 0
     for k in range(1, n + 1):
         for support in combinations(range(n), k):
@@ -50,7 +50,7 @@ def _proposition_3_transformer(context: Context) -> Check:
     ]
     others = [
         _risk(parity_transformer(n, chosen, 0.001, 0.0), Parity(n, chosen), "enumerate")
-        for k in range(1, context.at(smoke=2, laptop=n, paper=n) + 1)
+        for k in range(1, context.at(smoke=2, reference=n, paper=n) + 1)
         for chosen in combinations(range(n), k)
     ]
     at_stated, in_the_limit = path[0]["risk"], max(others)
@@ -96,9 +96,9 @@ def _lowest_risk_without_an_input(starts: int, steps: int) -> float:
 
 def _proposition_4(context: Context) -> Check:
     """Train FFNNs that miss an input, and show an FFNN-1 whose n weights are tied to 2k numbers learning."""
-    starts, steps = context.at(smoke=8, laptop=64), context.at(smoke=100, laptop=600)
+    starts, steps = context.at(smoke=8, reference=64), context.at(smoke=100, reference=600)
     lowest = _lowest_risk_without_an_input(starts, steps)
-    seeds = range(context.at(smoke=4, laptop=16))
+    seeds = range(context.at(smoke=4, reference=16))
     run = learn(draw_problems(100, 3, seeds), "repaired", seeds)
     drawn = (torch.rand(1000, 100, generator=seeded_generator(0, "data")) < 0.5).double()
     with torch.no_grad():

@@ -56,14 +56,14 @@ def _lemma_18(context: Context) -> Check:
     single, ones = torch.eye(n, dtype=torch.float64), torch.ones(1, n, dtype=torch.float64)
     drawn = (torch.rand(200, n, generator=seeded_generator(SEED, "data")) < 0.5).double()
     inputs = torch.cat([single, ones, drawn])
-    starts = unit_heads(context.at(smoke=10, laptop=100), circle.k, torch.Generator().manual_seed(SEED))
+    starts = unit_heads(context.at(smoke=10, reference=100), circle.k, torch.Generator().manual_seed(SEED))
 
     def attack(*, cut: bool) -> tuple[float, Attack]:
         def objective(heads: Tensor, index: Tensor) -> Tensor:
             ratios = [_smallest_ratio(circle, one, inputs, cut=cut, printed=True) for one in heads]
             return -(torch.stack(ratios) + 1e-300).log()
 
-        found = maximise(objective, starts, keep=4, steps=context.at(smoke=3, laptop=25), rate=0.02)
+        found = maximise(objective, starts, keep=4, steps=context.at(smoke=3, reference=25), rate=0.02)
         return float(torch.tensor(-found.value).exp()), found
 
     (ideal, found), (real, far) = attack(cut=True), attack(cut=False)

@@ -46,8 +46,8 @@ def _flattest_sharp_point(context: Context) -> dict[str, Any]:
         # Only points that are far from learned count against the lemma.
         return torch.where(risk > 0.5, (mu * risk).log() - slope.clamp(min=1e-300).log(), -torch.inf)
 
-    starts = unit_heads(context.at(smoke=64, laptop=400), 2, torch.Generator().manual_seed(SEED))
-    found = maximise(violation, starts, keep=16, steps=context.at(smoke=40, laptop=300), rate=0.01)
+    starts = unit_heads(context.at(smoke=64, reference=400), 2, torch.Generator().manual_seed(SEED))
+    found = maximise(violation, starts, keep=16, steps=context.at(smoke=40, reference=300), rate=0.01)
     return {
         **_slope(circle, found.point, support),
         "mu_of_the_proof": mu,
@@ -81,7 +81,7 @@ def _smallest_opposed_pair(context: Context) -> dict[str, Any]:
         for k in range(1, n + 1):
             circle, support = Circle(n, k, 1 / n, SMOOTHING), tuple(range(k))
             x, y = circle.all_inputs(support)
-            starts = unit_heads(context.at(smoke=3, laptop=10), k, torch.Generator().manual_seed(SEED))
+            starts = unit_heads(context.at(smoke=3, reference=10), k, torch.Generator().manual_seed(SEED))
             for start, heads in enumerate(starts):
                 products = _opposed(example_gradients(circle, heads, x, y))
                 if float(products.min()) < -1e-6:
@@ -106,7 +106,7 @@ def _lemma_17(context: Context) -> Check:
     smallest = _smallest_opposed_pair(context)
     eight, support = Circle(8, 2, 1 / 8, 0.001), (1, 4)
     x, y = eight.all_inputs(support)
-    starts = unit_heads(context.at(smoke=3, laptop=20), 2, torch.Generator().manual_seed(SEED))
+    starts = unit_heads(context.at(smoke=3, reference=20), 2, torch.Generator().manual_seed(SEED))
     shares = [float((_opposed(example_gradients(eight, heads, x, y)) < -1e-9).double().mean()) for heads in starts]
 
     sharp, hidden = sharp_circle(), (5, 40)

@@ -61,10 +61,10 @@ def _lowest_risk(n: int, m: int, tries: int, generator: torch.Generator) -> tupl
 def _searched(scale: Scale) -> list[dict[str, Any]]:
     """Return the lowest risk found at every size of the grid, beside both bounds; two checks judge the same search."""
     context, generator = Context(scale), seeded_generator(0, "start")
-    grid = _GRID[: context.at(smoke=4, laptop=len(_GRID), paper=len(_GRID))]
+    grid = _GRID[: context.at(smoke=4, reference=len(_GRID), paper=len(_GRID))]
     cells = []
     for n, m in grid:
-        risk, evaluations = _lowest_risk(n, m, context.at(smoke=40, laptop=500), generator)
+        risk, evaluations = _lowest_risk(n, m, context.at(smoke=40, reference=500), generator)
         cells.append(
             {
                 "n": n,
@@ -153,7 +153,7 @@ def _hard_risk_by_counting(n: int, support: tuple[int, ...], attended: list[int]
 
 
 def _proposition_21(context: Context) -> Check:
-    per_position = context.at(smoke=2, laptop=4, paper=8)
+    per_position = context.at(smoke=2, reference=4, paper=8)
     tau = 2e-3
     apart = [_soft_and_hard(8, support, per_position, tau) for support in ((0, 2), (1, 4), (2, 6))]
     apart.append(_soft_and_hard(6, (0, 2, 4), 2 if context.scale == "smoke" else 4, tau))

@@ -25,8 +25,8 @@ def _one_step_runs(n: int, seeds: int, variance: float | None = None) -> Learned
 
 def _one_step(context: Context) -> Check:
     """Take one step and count the seeds whose worst input loses less than 0.1."""
-    n = context.at(smoke=10_000, laptop=30_000, paper=100_000)
-    seeds = context.at(smoke=6, laptop=16, paper=32)
+    n = context.at(smoke=10_000, reference=30_000, paper=100_000)
+    seeds = context.at(smoke=6, reference=16, paper=32)
     run = _one_step_runs(n, seeds)
     assert run.worst_loss is not None
     good = int((run.worst_loss < 0.1).sum())
@@ -84,7 +84,7 @@ def _parameters(context: Context) -> Check:
 def _every_input(context: Context) -> Check:
     """Fit the rate at which the worst loss falls with d, from both starts."""
     sizes = (300, 1000, 3000) if context.scale == "smoke" else (1000, 3000, 10_000, 30_000)
-    seeds = context.at(smoke=9, laptop=15, paper=31)
+    seeds = context.at(smoke=9, reference=15, paper=31)
     medians: dict[str, dict[int, float]] = {"uniform": {}, "variance 1/log d": {}}
     for n in sizes:
         for name, variance in (("uniform", 0.0), ("variance 1/log d", None)):
@@ -104,8 +104,8 @@ def _every_input(context: Context) -> Check:
 
 def _initial_variance(context: Context) -> Check:
     """Scan the variance of initial scores over eight decades around 1/log d."""
-    n = context.at(smoke=1000, laptop=10_000, paper=100_000)
-    seeds = context.at(smoke=7, laptop=15, paper=31)
+    n = context.at(smoke=1000, reference=10_000, paper=100_000)
+    seeds = context.at(smoke=7, reference=15, paper=31)
     factors = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     medians = {}
     for factor in factors:

@@ -20,8 +20,8 @@ from parityscope.training.pair_step import best_step, fitted_exponent, least_wor
 def _softmax(context: Context) -> Check:
     """Search every substitute's best step over eight decades, with r = ⌈log² d⌉ and one logit per position."""
     n = 1000
-    r, seeds = polylog_numbers(n), context.at(smoke=3, laptop=9, paper=31)
-    steps = torch.logspace(-3, 5, context.at(smoke=81, laptop=161, paper=801), dtype=torch.float64)
+    r, seeds = polylog_numbers(n), context.at(smoke=3, reference=9, paper=31)
+    steps = torch.logspace(-3, 5, context.at(smoke=81, reference=161, paper=801), dtype=torch.float64)
     scores = [seeded_scores(n, r, seed) for seed in range(seeds)]
     best = {name: median(best_step(z, weights, steps)[0] for z in scores) for name, weights in substitutes(n).items()}
     eye = orthogonal(n)
@@ -52,7 +52,7 @@ def _softmax(context: Context) -> Check:
 
 def _temperature(context: Context) -> Check:
     """Find the band of temperatures in which one fixed step still isolates the pair, in single precision."""
-    n, seeds = context.at(smoke=3000, laptop=30_000, paper=100_000), context.at(smoke=3, laptop=7, paper=15)
+    n, seeds = context.at(smoke=3000, reference=30_000, paper=100_000), context.at(smoke=3, reference=7, paper=15)
     r = polylog_numbers(n)
     temperatures = torch.logspace(-2, 1, 61, dtype=torch.float64)
     units = 2 * math.log(n)
@@ -89,7 +89,7 @@ def _temperature(context: Context) -> Check:
 
 def _samples(context: Context) -> Check:
     """Measure the smallest N over d and r and compare it with signal against noise."""
-    trials = context.at(smoke=20, laptop=40, paper=100)
+    trials = context.at(smoke=20, reference=40, paper=100)
     plan: list[tuple[int, int | None]] = [(50, None), (100, None)] if context.scale == "smoke" else [
         (50, None), (100, None), (200, None), (400, None), (50, 64), (100, 64)
     ]  # fmt: skip
@@ -115,8 +115,8 @@ def _samples(context: Context) -> Check:
 
 def _ffnn(context: Context) -> Check:
     """Show that an ignored bit costs the whole risk, and what one step does to networks that see every bit."""
-    n = context.at(smoke=8, laptop=11, paper=14)
-    attacks = context.at(smoke=10, laptop=40, paper=400)
+    n = context.at(smoke=8, reference=11, paper=14)
+    attacks = context.at(smoke=10, reference=40, paper=400)
     least = math.inf
     for seed in range(attacks):
         net = FFNN1(n, 1 + seed % 8, generator=seeded_generator(seed, "start"))

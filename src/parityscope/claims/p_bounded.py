@@ -29,7 +29,7 @@ def bounded_score(c: Tensor) -> AdditiveScore:
 
 def _closed_form(context: Context) -> Check:
     """Compare the products with a sum over all inputs."""
-    cases, worst = context.at(smoke=60, laptop=600), 0.0
+    cases, worst = context.at(smoke=60, reference=600), 0.0
     g = seeded_generator(0, "data")
     for case in range(cases):
         n = 2 + case % 9
@@ -66,7 +66,7 @@ def _in_domain(problem: Parity, g: torch.Generator) -> Tensor:
 
 def _concavity(context: Context) -> Check:
     """Attack midpoint concavity on D, and find where it ends outside."""
-    attacks, margin = context.at(smoke=300, laptop=5000), math.inf
+    attacks, margin = context.at(smoke=300, reference=5000), math.inf
     g = seeded_generator(1, "data")
     for attack in range(attacks):
         problem = Parity.random(3 + attack % 20, 1 + attack % 3, g)
@@ -89,7 +89,7 @@ def _concavity(context: Context) -> Check:
 
 def _gradient_signs(context: Context) -> Check:
     """Check the signs of ∂log C/∂c_j and the only point with C = 1."""
-    attacks, wrong, largest = context.at(smoke=300, laptop=5000), 0, 0.0
+    attacks, wrong, largest = context.at(smoke=300, reference=5000), 0, 0.0
     g = seeded_generator(2, "data")
     for attack in range(attacks):
         problem = Parity.random(3 + attack % 20, 1 + attack % 3, g)
@@ -111,7 +111,7 @@ def _gradient_signs(context: Context) -> Check:
 
 def _one_head(context: Context) -> Check:
     """Integrate one head's gradient flow on log C from random starts in D and fit its tail."""
-    starts = context.at(smoke=8, laptop=64)
+    starts = context.at(smoke=8, reference=64)
     problem = Parity(30, (1, 4, 9))
     law, mask = law_of(problem), problem.mask()
     g = seeded_generator(3, "start")
@@ -145,7 +145,7 @@ def _one_head(context: Context) -> Check:
 
 def _worst_loss(context: Context) -> Check:
     """Compare the certificate with the largest loss over all inputs."""
-    g, difference, cases = seeded_generator(5, "data"), 0.0, context.at(smoke=50, laptop=500)
+    g, difference, cases = seeded_generator(5, "data"), 0.0, context.at(smoke=50, reference=500)
     used = 0
     for case in range(cases):
         problem = Parity.random(8, 1 + case % 4, g)

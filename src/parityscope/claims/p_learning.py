@@ -20,7 +20,7 @@ from parityscope.training.pair_step import fitted_exponent
 
 def _one_step(context: Context) -> Check:
     """Take one plain gradient step from exactly uniform logits, orthogonal positions, every k."""
-    n, seeds = 100, context.at(smoke=4, laptop=32)
+    n, seeds = 100, context.at(smoke=4, reference=32)
     losses = {}
     for k in range(2, 11):
         # At uniform attention ∂log C/∂s_j = (1_B − k/n)·π/(n·sin(πk/n))·k: 40 units are far more than log n.
@@ -48,7 +48,7 @@ def _one_step(context: Context) -> Check:
 
 def _few_steps(context: Context) -> Check:
     """Count the steps of one head with ⌈3k log n⌉ numbers."""
-    seeds = context.at(smoke=4, laptop=16)
+    seeds = context.at(smoke=4, reference=16)
     sizes = ((100, 3), (100, 10)) if context.scale == "smoke" else ((100, 3), (100, 10), (1000, 3), (1000, 10))
     most, learned, trials = 0, 0, 0
     for n, k in sizes:
@@ -66,7 +66,7 @@ def _squared_hinge(context: Context) -> Check:
     """Show that squared hinge adds a term without B, and what it costs."""
     g = seeded_generator(4, "data")
     difference = 0.0
-    for attack in range(context.at(smoke=50, laptop=500)):
+    for attack in range(context.at(smoke=50, reference=500)):
         n, k = 6 + attack % 30, 1 + attack % 4
         one, other = (Parity.random(n, k, g) for _ in range(2))
         c = k * torch.softmax(torch.randn(n, generator=g, dtype=torch.float64), -1)
@@ -76,7 +76,7 @@ def _squared_hinge(context: Context) -> Check:
             for p in (one, other)
         ]
         difference = max(difference, float((extra[0] - extra[1]).abs()))
-    seeds = context.at(smoke=4, laptop=8)
+    seeds = context.at(smoke=4, reference=8)
     shares = {}
     for loss in ("hinge", "squared-hinge"):
         run = learn(draw_problems(60, 5, range(seeds)), "bounded", range(seeds), loss=loss, steps=400)
@@ -93,7 +93,7 @@ def _squared_hinge(context: Context) -> Check:
 
 def _circle(context: Context) -> Check:
     """Train H1's own model with the bounded readout."""
-    seeds = context.at(smoke=4, laptop=16)
+    seeds = context.at(smoke=4, reference=16)
     sizes = ((12, 2),) if context.scale == "smoke" else ((12, 3), (16, 4))
     learned = {
         f"{n}, {k}": learn(draw_problems(n, k, range(seeds)), "repaired", range(seeds)).success.successes
@@ -111,7 +111,7 @@ def _circle(context: Context) -> Check:
 
 def _samples(context: Context) -> Check:
     """Fit the smallest N of one widened gradient against n for k = 2, 3, 4."""
-    trials = context.at(smoke=20, laptop=40)
+    trials = context.at(smoke=20, reference=40)
     plan = {2: (50, 100, 200), 3: (12, 20, 32), 4: (10, 14, 20)}
     if context.scale == "smoke":
         plan = {2: (25, 50, 100), 3: (10, 14, 20), 4: (10, 14, 20)}
@@ -148,7 +148,7 @@ def _samples(context: Context) -> Check:
 
 def _noise_and_bias(context: Context) -> Check:
     """Train on noisy labels and biased bits, from the population and from examples."""
-    seeds = context.at(smoke=4, laptop=16)
+    seeds = context.at(smoke=4, reference=16)
     problems = draw_problems(60, 4, range(seeds), bias=0.3, noise=0.2)
     run = learn(problems, "one-step", range(seeds))
     noise = 0.2

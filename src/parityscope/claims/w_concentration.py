@@ -23,7 +23,7 @@ from parityscope.theory.chain_of_thought import (
 
 def _lemma_1(context: Context) -> Check:
     sizes = [(100, 10), (400, 40)] if context.scale == "smoke" else [(100, 10), (400, 40), (1000, 100)]
-    smallest, largest, bad, draws = math.inf, 0.0, 0, context.at(smoke=20, laptop=60)
+    smallest, largest, bad, draws = math.inf, 0.0, 0, context.at(smoke=20, reference=60)
     for n, k in sizes:
         d = math.ceil(k * math.log(n / DELTA))
         for seed in range(draws):
@@ -41,7 +41,7 @@ def _lemma_1(context: Context) -> Check:
 
 
 def _lemmas_2_3(context: Context) -> Check:
-    worst, ratio, draws = 0.0, 0.0, context.at(smoke=10, laptop=50)
+    worst, ratio, draws = 0.0, 0.0, context.at(smoke=10, reference=50)
     for seed in range(draws):
         n, k = 100, 10
         hand_set = hand_set_block(
@@ -59,7 +59,7 @@ def _lemmas_2_3(context: Context) -> Check:
 
 
 def _lemma_4(context: Context) -> Check:
-    n, k, draws = 100, 10, context.at(smoke=20, laptop=100)
+    n, k, draws = 100, 10, context.at(smoke=20, reference=100)
     shares = {}
     for constant in (1, 2, 4, 8, 16, 32):
         d = math.ceil(constant * k * math.log(n / DELTA))
@@ -81,7 +81,7 @@ def _lemma_4(context: Context) -> Check:
 
 
 def _lemma_5(context: Context) -> Check:
-    grid = [10.0**x for x in range(1, context.at(smoke=50, laptop=60, paper=90))]
+    grid = [10.0**x for x in range(1, context.at(smoke=50, reference=60, paper=90))]
     held_from: dict[str, float] = {}
     falling = True
     for power in (4.0, 5.0):
@@ -109,7 +109,7 @@ def _lemma_5(context: Context) -> Check:
 
 
 def _lemma_28_29(context: Context) -> Check:
-    needed, draws = 0.0, context.at(smoke=20, laptop=100)
+    needed, draws = 0.0, context.at(smoke=20, reference=100)
     for rows, columns in ((200, 50), (400, 100), (100, 100), (1000, 20)):
         for seed in range(draws // 4):
             A = torch.randint(2, (rows, columns), generator=seeded_generator(seed, "positions")).double() * 2 - 1
@@ -127,7 +127,7 @@ def _lemma_28_29(context: Context) -> Check:
 
 
 def _lemma_30(context: Context) -> Check:
-    d, pairs, draws = 256, 10, context.at(smoke=2000, laptop=20_000)
+    d, pairs, draws = 256, 10, context.at(smoke=2000, reference=20_000)
     generator = seeded_generator(0, "positions")
     shapes = {"equal": torch.ones(pairs), "one": torch.eye(pairs)[1], "falling": 0.5 ** torch.arange(pairs)}
     worst = 0.0
@@ -147,7 +147,7 @@ def _lemma_30(context: Context) -> Check:
 
 
 def _lemma_31(context: Context) -> Check:
-    draws, bad, largest = context.at(smoke=20, laptop=100), 0, 0.0
+    draws, bad, largest = context.at(smoke=20, reference=100), 0, 0.0
     for n, k, d in ((20, 4, 256), (100, 10, 512)):
         bound = lemma_31_bound(DELTA, n, d)
         for seed in range(draws):
@@ -168,7 +168,7 @@ def _lemma_32(context: Context) -> Check:
     for n in (4, 20, 100):
         for C in (1.5, 2.0, 4.0, 8.0):
             T = 2 * n
-            for attempt in range(context.at(smoke=5, laptop=50)):
+            for attempt in range(context.at(smoke=5, reference=50)):
                 scores = (2 * torch.rand(T, generator=generator, dtype=torch.float64) - 1) * C * math.log(n)
                 if attempt == 0:
                     scores.fill_(C * math.log(n))  # the extreme allowed

@@ -16,7 +16,7 @@ from parityscope.theory.chain_of_thought import assumption_2, lemma_10_overlap
 
 
 def _lemma_6(context: Context) -> Check:
-    n, k = context.at(smoke=6, laptop=9, paper=12), 3
+    n, k = context.at(smoke=6, reference=9, paper=12), 3
     task = ParitySequences(n, draw_secret(n, k, 0))
     tokens = task.tokens(bits_of(torch.arange(2**n), n))
     worst, events = 0.0, 0
@@ -36,7 +36,7 @@ def _lemma_6(context: Context) -> Check:
 
 
 def _lemma_7(context: Context) -> Check:
-    batches, B, n, k = context.at(smoke=5, laptop=40), 2048, 12, 3
+    batches, B, n, k = context.at(smoke=5, reference=40), 2048, 12, 3
     task = ParitySequences(n, draw_secret(n, k, 0))
     log = math.log(300 * n * B / DELTA)
     printed, repaired, delta_bad = 0, 0, 0

@@ -42,7 +42,7 @@ def _theorem_1(context: Context) -> Check:
     delta = 0.05
     small = [(8, 2), (10, 3)] if context.scale == "smoke" else [(10, 3), (12, 4), (14, 2), (14, 7)]
     large = [(40, 4)] if context.scale == "smoke" else [(40, 4), (100, 10), (400, 20)]
-    draws = context.at(smoke=2, laptop=4)
+    draws = context.at(smoke=2, reference=4)
     constant, counts, failed, checked = 16.0, {}, 0, 0
     for n, k in [*small, *large]:
         d = math.ceil(constant * k * math.log(n / delta))
@@ -96,7 +96,7 @@ def _theorem_2(context: Context) -> Check:
 def three_steps_at(scale: Scale, seed: int = 0) -> ThreeSteps:
     """Return the settings in which Theorem 3's training is tried; those of smoke scale take a second.
 
-    >>> three_steps_at("smoke").n, three_steps_at("laptop").n
+    >>> three_steps_at("smoke").n, three_steps_at("reference").n
     (12, 20)
     """
     if scale == "smoke":
@@ -119,7 +119,7 @@ def taught(settings: ThreeSteps) -> Taught:
 
 def _theorem_3(context: Context) -> Check:
     """Take three steps from several seeds; compare the constants with Assumption 2's."""
-    seeds = range(context.at(smoke=1, laptop=8, paper=32))
+    seeds = range(context.at(smoke=1, reference=8, paper=32))
     runs = [taught(three_steps_at(context.scale, seed)) for seed in seeds]
     config = runs[0].config
     perfect = sum(run.perfect for run in runs)

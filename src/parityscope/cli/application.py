@@ -31,6 +31,7 @@ app = typer.Typer(
     help="How does attention learn which few bits matter?",
 )
 ERRORS = Console(stderr=True)
+QUIET = typer.Option("--quiet", help="No progress on standard error.")
 DEFAULT_OUT = Path("parityscope-output")
 
 
@@ -60,6 +61,15 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
         return [name for name in names() if name.startswith(incomplete)]
 
     return complete
+
+
+def errors(quiet: bool) -> Console:
+    """Return where progress goes: standard error, or nowhere.
+
+    >>> errors(True).quiet, errors(False) is ERRORS
+    (True, True)
+    """
+    return Console(quiet=True) if quiet else ERRORS
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from parityscope.benchmarking import benchmark_names
-from parityscope.cli.application import DEFAULT_OUT, ERRORS, app, assignments_of, completing, interruptible
+from parityscope.cli.application import DEFAULT_OUT, QUIET, app, assignments_of, completing, errors, interruptible
 from parityscope.errors import InvalidInput
 from parityscope.experiments import EXPERIMENT_IDS
 
@@ -48,16 +48,19 @@ def reproduce(
             autocompletion=completing(lambda: EXPERIMENT_IDS),
         ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.", autocompletion=completing(_scales))] = "laptop",
+    scale: Annotated[
+        str, typer.Option(help="smoke, demo, reference or paper.", autocompletion=completing(_scales))
+    ] = "demo",
     out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
     workers: Annotated[int | None, _WORKERS] = None,
     scheduler: Annotated[str | None, _SCHEDULER] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the experiments and their cost.")] = False,
+    quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Run every experiment that has no stored row, check the claims, draw the figures, write one report.
 
-    Rows in --out are never computed twice: an interrupted reproduction goes on where it stopped, and deleted figures
-    are redrawn without training.
+    The report is there from the first figure on. Rows in --out are never computed twice: an interrupted reproduction
+    goes on where it stopped, and deleted figures are redrawn without training.
     """
     from parityscope.claims import all_claims
     from parityscope.experiments import load_experiment
@@ -73,7 +76,7 @@ def reproduce(
         console.print(experiments_table([load_experiment(name) for name in chosen]))
         return
     launcher = _launcher(workers, scheduler) if workers or scheduler else None
-    with interruptible(_GO_ON), reproduction_progress(ERRORS, len(chosen) + bool(claims)) as on_stage:
+    with interruptible(_GO_ON), reproduction_progress(errors(quiet)) as on_stage:
         report = run_reproduce(chosen, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=on_stage)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
 
@@ -93,6 +96,7 @@ def sweep(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the rows.")] = DEFAULT_OUT,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed configs again.")] = False,
+    quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Run many configs, in this process or on many workers, and store every result once.
@@ -114,7 +118,7 @@ def sweep(
     work = load_spec(spec, pack)
     launcher = _launcher(workers, scheduler, slurm, assignments_of("--slurm-option", slurm_option or []))
     store = Store(out / "store")
-    with interruptible(_GO_ON), sweep_progress(ERRORS, work.experiment.ID) as on_progress:
+    with interruptible(_GO_ON), sweep_progress(errors(quiet), work.experiment.ID) as on_progress:
         summary = run_sweep(work, store, launcher, retry_failed=retry_failed, on_progress=on_progress)
     failed = [row.traceback for row in store.rows(work.experiment.ID, failed=True)] if summary.failed else []
     if as_json:
@@ -176,9 +180,10 @@ def claims(
     ] = None,
     scale: Annotated[
         str,
-        typer.Option(help="How hard to try: smoke, laptop or paper.", autocompletion=completing(_scales)),
-    ] = "laptop",
+        typer.Option(help="How hard to try: smoke, demo, reference or paper.", autocompletion=completing(_scales)),
+    ] = "demo",
     out: Annotated[Path, typer.Option(help="A folder of `reproduce`, whose rows a check may use.")] = DEFAULT_OUT,
+    quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Check the papers' statements by computation and say which hold.
@@ -187,13 +192,13 @@ def claims(
     """
     from parityscope.claims import check, named_claims
     from parityscope.experiments.contract import named_scale
-    from parityscope.reproduce import claims_context
+    from parityscope.results import claims_context
     from parityscope.terminal.progress import claims_progress
     from parityscope.terminal.tables import claims_table
 
     chosen = named_claims(ids or ())
     context = claims_context(named_scale(scale), out)
-    with interruptible("nothing is stored by this command"), claims_progress(ERRORS, chosen) as on_claim:
+    with interruptible("nothing is stored by this command"), claims_progress(errors(quiet), chosen) as on_claim:
         checked = []
         for claim in chosen:
             on_claim(claim)
@@ -215,22 +220,24 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Also keep the measurements, with machine and versions.")
     ] = None,
+    quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
     from parityscope.benchmarking import measured_alone, run_benchmark, stored_text
+    from parityscope.terminal.progress import bench_progress
     from parityscope.terminal.tables import bench_table
     from parityscope.training.checkpoint import write_atomically
 
     chosen = names or benchmark_names()
     measure = run_benchmark if len(chosen) == 1 else measured_alone
     results = []
-    with interruptible("nothing is stored before the last measurement"), ERRORS.status("") as status:
+    with interruptible("nothing is stored before the last measurement"), bench_progress(errors(quiet), chosen) as show:
         for name in chosen:
-            status.update(f"measuring: {name}")
+            show(name, None)
             for one in measure(name):
                 results.append((name, one))
-                status.update(f"measuring: {name}, {len(results)} done, last {one.name}")
+                show(name, one.name)
     if out is not None:
         write_atomically(out, stored_text(results).encode())
     if as_json:

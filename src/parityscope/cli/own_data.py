@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.cli.application import ERRORS, app, interruptible
+from parityscope.cli.application import QUIET, app, errors, interruptible
 
 
 @app.command()
@@ -68,6 +68,7 @@ def entropy(
     out: Annotated[
         Path | None, typer.Option(help="Folder for rows and figures; a folder of `reproduce` will do.")
     ] = None,
+    quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Compare how sparsely a language model attends with and without chain of thought (W, Section 4.3).
@@ -89,7 +90,7 @@ def entropy(
     )
     store = None if out is None else Store(out / "store")
     advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
-    with interruptible(advice), entropy_progress(ERRORS) as on_progress:
+    with interruptible(advice), entropy_progress(errors(quiet)) as on_progress:
         study = run_study(
             [model, *([second_model] if second_model else [])],
             problems,

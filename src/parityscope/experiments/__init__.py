@@ -39,6 +39,8 @@ _FILES = {
     "phase-heads-noise": "phase_heads_noise",
 }
 EXPERIMENT_IDS = tuple(_FILES)
+# Rows that several figures draw; no figure of their own.
+_SHARED = {"W-training": "w_training"}
 
 
 def load_experiment(experiment_id: str) -> Experiment:
@@ -47,7 +49,8 @@ def load_experiment(experiment_id: str) -> Experiment:
     >>> load_experiment("H1-figure-1").ID
     'H1-figure-1'
     """
-    if experiment_id not in _FILES:
+    file = {**_FILES, **_SHARED}.get(experiment_id)
+    if file is None:
         raise InvalidInput(f"unknown experiment {experiment_id!r}: choose one of {', '.join(_FILES)}")
     with naming_the_extra():
-        return cast("Experiment", import_module(f"parityscope.experiments.{_FILES[experiment_id]}"))
+        return cast("Experiment", import_module(f"parityscope.experiments.{file}"))

@@ -14,15 +14,15 @@ from parityscope.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Scale = Literal["smoke", "laptop", "paper"]
+Scale = Literal["smoke", "demo", "reference", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 def named_scale(name: str) -> Scale:
     """Return the scale called `name`.
 
-    >>> named_scale("laptop")
-    'laptop'
+    >>> named_scale("demo")
+    'demo'
     """
     for scale in SCALES:
         if scale == name:
@@ -102,8 +102,9 @@ class Finding(NamedTuple):
 class Experiment(Protocol):
     """The contract of a file in `experiments/`. `run` never plots and `plot` never trains.
 
-    Three more names are looked for: TIMED (rows are timings, never measured beside other work), PACK (how many configs
-    of a `Packable` make one program) and COMMAND (what stores the rows, where `reproduce` does not).
+    More names are looked for: TIMED (rows are timings, never measured beside other work), PACK (how many configs of a
+    `Packable` make one program), COMMAND (what stores the rows, where `reproduce` does not), and ROWS_FROM with
+    `row_config` (the rows are those of another ID, shared with other figures, each under what `row_config` returns).
 
     >>> from parityscope.experiments import load_experiment
     >>> isinstance(load_experiment("H2-parameters"), Experiment)
@@ -155,14 +156,29 @@ class Packable(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a reproduction stands, for a progress display.
+    """Where a reproduction stands, for a progress display; `name` is what has just been finished, if anything has.
 
-    >>> stage = Stage("H1-sgd", done=5, total=20, seconds_left=12.0)
-    >>> f"{stage.done / stage.total:.0%}"
-    '25%'
+    >>> stage = Stage("H1-sgd", done=9, total=36, seconds_left=12.0)
+    >>> f"{stage.name}: {stage.done / stage.total:.0%}"
+    'H1-sgd: 25%'
     """
 
-    experiment: str
+    name: str | None
     done: int
     total: int
     seconds_left: float
+    configs: ConfigCounts | None = None
+
+
+class ConfigCounts(Protocol):
+    """How many configs are done, of how many."""
+
+    @property
+    def done(self) -> int:
+        """Configs that have a row."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        ...

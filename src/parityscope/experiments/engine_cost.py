@@ -23,7 +23,7 @@ TEXT = (
     " every second one; grouped (all weights equal) and spectral (weights that differ by about 10 %) grow slowly "
     "with n, and the closed form linearly. Every point is exact to rounding, or has a proved error below 1e-9."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 10, "paper": 60}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 4, "reference": 10, "paper": 60}
 TIMED = True  # rows are timings: never measured beside other work
 
 
@@ -44,7 +44,16 @@ def _points(sizes: dict[str, Sequence[int]]) -> list[Point]:
 
 CONFIGS: dict[Scale, list[Point]] = {
     "smoke": _points({"enumerate": (8, 10), "split": (8, 12), "grouped": (50,), "closed-form": (10, 100)}),
-    "laptop": _points(
+    "demo": _points(
+        {
+            "enumerate": (10, 12, 14, 16, 18, 20),
+            "split": (10, 14, 18, 22, 26, 30, 34, 38),
+            "spectral": (300, 500, 1000),
+            "grouped": (50, 100, 200, 500, 1000, 2000),
+            "closed-form": (10, 100, 1000, 10_000, 100_000),
+        }
+    ),
+    "reference": _points(
         {
             "enumerate": (10, 12, 14, 16, 18, 20, 22),
             "split": (10, 14, 18, 22, 26, 30, 34, 38, 42),

@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from parityscope.errors import InvalidInput
-from parityscope.experiments.contract import Config, Row, Scale
+from parityscope.experiments.contract import SCALES, Config, Row, Scale
 from parityscope.experiments.measured_studies import COMMAND, MeasuredStudy, shown_studies
 from parityscope.figures import colour, new_figure
 from parityscope.language_models.word_problems import Variant
 
-COST: dict[Scale, float] = {"smoke": 0, "laptop": 0, "paper": 0}
+COST: dict[Scale, float] = {"smoke": 0, "demo": 0, "reference": 0, "paper": 0}
 # Models are given by the user: `parityscope entropy` stores the rows.
-CONFIGS: dict[Scale, list[Config]] = {"smoke": [], "laptop": [], "paper": []}
+CONFIGS: dict[Scale, list[Config]] = {scale: [] for scale in SCALES}
 _COLOUR_OF: dict[Variant, int] = {"no CoT": 0, "CoT": 1, "shuffled CoT": 3}
 
 

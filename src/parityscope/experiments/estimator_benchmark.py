@@ -34,7 +34,7 @@ TEXT = (
     "(heritability 0.4). Seconds are CPU time on one core, median over tables. A dash: more products than "
     "affordable."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 55, "paper": 1500}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 14, "reference": 55, "paper": 1500}
 _DATA_VARIABLE = "PARITYSCOPE_DATA"
 _FILES = {"parity5+5": "parity5+5.tsv.gz", "GAMETES": "gametes-2way-20.tsv.gz"}
 # What the two files are known to hide: Bits 2, 3, 4, 6, 8 (their parity is the class in every row), and P1, P2.
@@ -92,7 +92,8 @@ CONFIGS: dict[Scale, list[Point]] = {
         Point(n=8, rows=150, tables=2, slow_tables=1, methods=("auto", "L1 on products", "mutual information")),
         Point(n=8, k=1, rows=150, tables=2, slow_tables=1, methods=("auto", "L1 on products", "mutual information")),
     ],
-    "laptop": [*_points(8, 2), *_files()],
+    "demo": [*_points(3, 1), *_files()],
+    "reference": [*_points(8, 2), *_files()],
     "paper": [*_points(40, 40), *_files()],
 }
 

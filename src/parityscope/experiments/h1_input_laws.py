@@ -27,7 +27,7 @@ TEXT = (
     "coins, on the population and on drawn examples. On the population label noise only scales the correlation, so "
     "it cannot matter there; from examples it does."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 9, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 4, "reference": 9, "paper": 200}
 Kind = Literal["express", "repaired, population", "bounded, population", "bounded, N examples"]
 _LEARNERS: tuple[Kind, ...] = get_args(Kind)[1:]
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
@@ -57,7 +57,8 @@ def _configs(n: int, k: int, seeds: int, samples: int, biases: Sequence[float], 
 
 CONFIGS: dict[Scale, list[Law]] = {
     "smoke": _configs(6, 2, 4, 500, (0.5, 0.3), (0.0, 0.1)),
-    "laptop": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
+    "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
+    "reference": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
     "paper": _configs(16, 3, 64, 8000, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)),
 }
 

@@ -31,7 +31,7 @@ TEXT = (
     "was right for good and when accuracy first passed 99 %; below the line reading comes first. N is the number of "
     "drawn examples; the other runs train on the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 8, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 8, "paper": 200}
 _GAPS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 _CHECKED_ON = 32  # fresh examples; a wrong reading agrees with all of them with probability 2⁻³²
 _GROWTH = 1.2  # stages are spaced like this, because little happens late
@@ -66,7 +66,8 @@ def _configs(n: int, seeds: int, samples: Sequence[int], as_written: int, as_cod
 
 CONFIGS: dict[Scale, list[Training]] = {
     "smoke": _configs(6, 4, (100,), 20, 60),
-    "laptop": _configs(12, 16, (200, 400, 2000), 100, 600),
+    "demo": _configs(12, 8, (200, 400, 2000), 100, 600),
+    "reference": _configs(12, 16, (200, 400, 2000), 100, 600),
     "paper": _configs(16, 64, (500, 1000, 2000, 8000), 1000, 2000),
 }
 

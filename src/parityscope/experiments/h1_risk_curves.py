@@ -25,7 +25,7 @@ TEXT = (
     "astronomically small. As written, the risk does not move at that rate; at a rate of 0.1 it falls to a plateau "
     "that does not depend on the hidden bits."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 13, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 13, "paper": 300}
 
 
 class Curves(Config):
@@ -39,11 +39,13 @@ class Curves(Config):
     overrides: Mapping[str, Any] = Field(default_factory=dict)
 
 
-def _configs(n: int, k: int, seeds: int, **overrides: Any) -> list[Curves]:
-    recipes: list[tuple[str, str, dict[str, Any]]] = [
-        ("as written, Theorem 5's rate", "as-written", {}),
-        ("as written, rate 0.1", "as-written", {"learning_rate": 0.1}),
-        ("as coded", "as-coded", {}),
+def _configs(
+    n: int, k: int, seeds: int, *, written: Mapping[str, Any] = {}, coded: Mapping[str, Any] = {}, **overrides: Any
+) -> list[Curves]:
+    recipes: list[tuple[str, str, Mapping[str, Any]]] = [
+        ("as written, Theorem 5's rate", "as-written", written),
+        ("as written, rate 0.1", "as-written", {"learning_rate": 0.1, **written}),
+        ("as coded", "as-coded", coded),
         ("repaired", "repaired", {}),
         ("bounded", "bounded", {}),
     ]
@@ -55,7 +57,8 @@ def _configs(n: int, k: int, seeds: int, **overrides: Any) -> list[Curves]:
 
 CONFIGS: dict[Scale, list[Curves]] = {
     "smoke": _configs(8, 2, 3, steps=100),
-    "laptop": _configs(12, 3, 16),
+    "demo": _configs(12, 3, 8, written={"steps": 60}, coded={"steps": 1000}),
+    "reference": _configs(12, 3, 16),
     "paper": _configs(16, 3, 32),
 }
 

@@ -21,7 +21,7 @@ TEXT = (
     "hidden bits: they speak of optimisation. The last rows see only N drawn examples per run. Sharp start means "
     "H1's own: radius 1 at temperature 1/n."
 )
-COST: dict[Scale, float] = {"smoke": 3, "laptop": 60, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 3, "demo": 25, "reference": 60, "paper": 2500}
 
 
 class Cell(Config):
@@ -38,8 +38,14 @@ class Cell(Config):
 
 
 def _population(
-    n: int, k: int, seeds: int, steps: int | None = None, as_written_steps: int | None = None
+    n: int,
+    k: int,
+    seeds: int,
+    steps: int | None = None,
+    as_written_steps: int | None = None,
+    as_coded_steps: int | None = None,
 ) -> list[Cell]:
+    own_steps = {"as-written": as_written_steps, "as-coded": as_coded_steps}
     rows = [
         ("H1 as written", "as-written", False),
         ("H1 as coded", "as-coded", False),
@@ -55,7 +61,7 @@ def _population(
             k=k,
             seeds=seeds,
             sharp_start=sharp,
-            steps=as_written_steps if recipe == "as-written" and as_written_steps else steps,
+            steps=own_steps.get(recipe) or steps,
         )
         for label, recipe, sharp in rows
     ]
@@ -73,7 +79,13 @@ def _samples(n: int, k: int, samples: int, seeds: int) -> Cell:
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_population(8, 2, 4, steps=300), _samples(8, 2, 1000, 4)],
-    "laptop": [
+    "demo": [
+        *(cell for k in (2, 3, 4) for cell in _population(12, k, 16, as_written_steps=60, as_coded_steps=1000)),
+        *(cell for n, k in ((20, 3), (100, 5)) for cell in _own(n, k, 16)),
+        *_own(1000, 10, 8),
+        *(_samples(n, k, samples, 16) for n, k, samples in ((12, 3, 4000), (20, 3, 16_000), (100, 2, 4000))),
+    ],
+    "reference": [
         *(cell for k in (2, 3, 4) for cell in _population(12, k, 32, as_written_steps=300)),
         *(cell for k in (2, 3, 4) for cell in _population(16, k, 16) if cell.recipe != "as-written"),
         *(cell for n, k in ((20, 3), (24, 3), (40, 5), (100, 5), (1000, 10)) for cell in _own(n, k, 32)),

@@ -30,7 +30,7 @@ TEXT = (
     "uniform attention is ρ = 0). Middle: the share of the gradient that depends on B, against n. Right: that "
     "share against the share of seeds that learned from this start with Adam, with 95 % intervals."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 14, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 14, "paper": 900}
 
 Readout = Literal["zig-zag", "cosine"]
 Loss = Literal["hinge", "squared-hinge"]
@@ -64,7 +64,11 @@ def _starts(n: int, sharpness: Sequence[float], seeds: int, steps: int, trained:
 
 CONFIGS: dict[Scale, list[Start]] = {
     "smoke": [*_starts(8, (0.1, 8.0), 4, 50, (0.1,)), *_starts(10, (0.1,), 4, 0, ())],
-    "laptop": [
+    "demo": [
+        *_starts(12, (0.01, 0.1, 1.0, 4.0, 12.0), 8, 400, (0.1, 1.0, 12.0)),
+        *(start for n in (8, 16, 20) for start in _starts(n, (0.1, float(n)), 8, 0, ())),
+    ],
+    "reference": [
         *_starts(12, (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0), 16, 800, (0.1, 1.0, 12.0)),
         *(start for n in (8, 16, 20, 24) for start in _starts(n, (0.1, float(n)), 16, 0, ())),
     ],

@@ -24,7 +24,7 @@ TEXT = (
     " step and from initial scores of variance 1/log d with a step of 4 log d. Right, against the initial variance"
     " at one d: too little and both heads stay on both bits, too much and attention starts on wrong ones."
 )
-COST: dict[Scale, float] = {"smoke": 1.5, "laptop": 16, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.5, "demo": 5, "reference": 16, "paper": 300}
 _FLOOR = 1e-6
 
 
@@ -48,7 +48,12 @@ def _scan(n: int, seeds: int) -> list[Cell]:
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_both(300, 4), *_both(1000, 4), *_scan(300, 4)],
-    "laptop": [
+    "demo": [
+        *(cell for n in (100, 300, 1000, 3000, 10_000) for cell in _both(n, 16)),
+        *_both(100_000, 2),
+        *_scan(300, 16),
+    ],
+    "reference": [
         *(cell for n in (100, 300, 1000, 3000, 10_000) for cell in _both(n, 32)),
         *_both(100_000, 8),
         *_scan(3000, 24),

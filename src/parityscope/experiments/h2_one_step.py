@@ -22,7 +22,7 @@ TEXT = (
     " for examples, see H2-samples."
 )
 _FLOOR = 1e-9
-COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 2, "paper": 10}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 1, "reference": 2, "paper": 10}
 
 
 class OneStep(Config):
@@ -34,7 +34,8 @@ class OneStep(Config):
 
 CONFIGS: dict[Scale, list[OneStep]] = {
     "smoke": [OneStep(n=1000)],
-    "laptop": [OneStep(n=1000), OneStep(n=10_000)],
+    "demo": [OneStep(n=1000), OneStep(n=10_000)],
+    "reference": [OneStep(n=1000), OneStep(n=10_000)],
     "paper": [OneStep(n=1000), OneStep(n=10_000), OneStep(n=100_000)],
 }
 

@@ -22,7 +22,7 @@ TEXT = (
     " and another position draws level with them only by agreeing in all of those. A network that sees every bit has"
     " at least d parameters."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 12, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 4, "reference": 12, "paper": 120}
 
 
 class Size(Config):
@@ -34,7 +34,12 @@ class Size(Config):
 
 CONFIGS: dict[Scale, list[Size]] = {
     "smoke": [Size(n=100, seeds=3), Size(n=1000, seeds=3)],
-    "laptop": [
+    "demo": [
+        *(Size(n=n, seeds=9) for n in (100, 300, 1000, 3000, 10_000)),
+        Size(n=30_000, seeds=5),
+        Size(n=100_000, seeds=3),
+    ],
+    "reference": [
         *(Size(n=n, seeds=15) for n in (100, 300, 1000, 3000, 10_000)),
         Size(n=30_000, seeds=9),
         Size(n=100_000, seeds=5),

@@ -21,7 +21,7 @@ TEXT = (
     " (variance/signal²)·(√(2 log n) + 1.3)², times 1 + n/r and a term for collisions when a head has r < n numbers."
     " k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to (2/π)√((k−1)n)."
 )
-COST: dict[Scale, float] = {"smoke": 0.6, "laptop": 20, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 0.6, "demo": 4, "reference": 20, "paper": 600}
 
 
 class Cell(Config):
@@ -39,7 +39,13 @@ def _cells(k: int, sizes: Sequence[int], trials: int, r: int | None = None) -> l
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_cells(2, (25, 50), 20), *_cells(3, (10, 16), 20)],
-    "laptop": [
+    "demo": [
+        *_cells(2, (50, 100, 200), 20),
+        *_cells(3, (12, 20, 32), 20),
+        *_cells(4, (10, 14), 20),
+        *_cells(2, (50, 100), 10, r=64),
+    ],
+    "reference": [
         *_cells(2, (50, 100, 200), 40),
         *_cells(2, (400,), 20),
         *_cells(3, (12, 20, 32, 50), 40),

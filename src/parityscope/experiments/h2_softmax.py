@@ -22,7 +22,7 @@ TEXT = (
     " most substitutes succeed too: what softmax buys is the small number of parameters. The sigmoid shifted by 2 log d"
     " does not start uniform but near zero."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "laptop": 3, "paper": 20}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 1, "reference": 3, "paper": 20}
 _STYLES = ("-", "--", ":", "-.", "--", "-")
 
 
@@ -37,7 +37,8 @@ class Curves(Config):
 
 CONFIGS: dict[Scale, list[Curves]] = {
     "smoke": [Curves(n=1000, free=False, seeds=3, points=41), Curves(n=1000, free=True, seeds=1, points=41)],
-    "laptop": [Curves(n=1000, free=False, seeds=15, points=161), Curves(n=1000, free=True, seeds=1, points=161)],
+    "demo": [Curves(n=1000, free=False, seeds=15, points=161), Curves(n=1000, free=True, seeds=1, points=161)],
+    "reference": [Curves(n=1000, free=False, seeds=15, points=161), Curves(n=1000, free=True, seeds=1, points=161)],
     "paper": [Curves(n=10_000, free=False, seeds=31, points=321), Curves(n=1000, free=True, seeds=1, points=321)],
 }
 

@@ -31,7 +31,7 @@ TEXT = (
     "neighbourhood; with the readout repaired, and with our own recipe, every head ends on a hidden bit. All descend "
     "on the population risk, so this is about optimisation; H1-success and H2-samples have examples instead."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 18, "paper": 1300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18, "paper": 1300}
 _PANELS = {
     "as-written": "H1 as written",
     "as-coded": "H1 as coded",
@@ -63,7 +63,8 @@ def _configs(seeds: int, *, written: int, coded: int, ours: int) -> list[Heads]:
 
 CONFIGS: dict[Scale, list[Heads]] = {
     "smoke": _configs(2, written=4, coded=40, ours=40),
-    "laptop": _configs(8, written=60, coded=2000, ours=2000),
+    "demo": _configs(4, written=10, coded=800, ours=2000),
+    "reference": _configs(8, written=60, coded=2000, ours=2000),
     "paper": _configs(32, written=2000, coded=4000, ours=4000),
 }
 

@@ -24,7 +24,7 @@ TEXT = (
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
-COST: dict[Scale, float] = {"smoke": 1.0, "laptop": 20, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.0, "demo": 6, "reference": 20, "paper": 300}
 
 
 class Cell(Config):
@@ -44,7 +44,8 @@ def _cells(sizes: Sequence[int], ks: Sequence[int], seeds: int) -> list[Cell]:
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _cells((20, 100), (2, 5), 3),
-    "laptop": _cells((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 10),
+    "demo": _cells((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 6),
+    "reference": _cells((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 10),
     "paper": _cells((20, 100, 300, 1000, 3000), (2, 3, 4, 5, 6, 7, 8, 9, 10), 32),
 }
 

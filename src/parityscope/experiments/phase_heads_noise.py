@@ -22,7 +22,7 @@ TEXT = (
     "nothing but a constant factor. The solid line is where half of the seeds learn; between the dashed lines Wilson's "
     "95 % interval contains one half."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 9, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 9, "paper": 900}
 _N, _K = 12, 3
 _X = ("probability that a label is flipped", lambda row: row.config["noise"])
 _Y = ("heads m", lambda row: row.config["settings"]["heads"])
@@ -48,7 +48,8 @@ def _cells(recipe: str, heads: Sequence[int], noises: Sequence[float], seeds: in
 _GRID = (1, 2, 3, 4, 6, 9), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _cells("bounded", (1, 3), (0.0, 0.2, 0.4), 4, 300),
-    "laptop": [*_cells("repaired", *_GRID, 12, 500), *_cells("bounded", *_GRID, 12, 500)],
+    "demo": [*_cells("repaired", *_GRID, 6, 500), *_cells("bounded", *_GRID, 6, 500)],
+    "reference": [*_cells("repaired", *_GRID, 12, 500), *_cells("bounded", *_GRID, 12, 500)],
     "paper": [
         *(cell for N in (500, 4000) for cell in _cells("repaired", *_GRID, 64, N)),
         *(cell for N in (500, 4000) for cell in _cells("bounded", *_GRID, 64, N)),

@@ -21,7 +21,7 @@ TEXT = (
     "learn; between the dashed lines Wilson's 95 % interval contains one half. H1's own two recipes over n and k are "
     "in the success table: their cost doubles with every second bit."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 17, "paper": 1500}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 12, "reference": 17, "paper": 1500}
 _X = ("bits n", lambda row: row.config["n"])
 _Y = ("hidden bits k", lambda row: row.config["k"])
 
@@ -41,7 +41,13 @@ _SIZES = (8, 12, 16, 24, 32), (2, 3, 4, 6)
 _MORE = (8, 12, 16, 24, 32, 48, 64, 96, 128, 256), (2, 3, 4, 5, 6, 7, 8, 10)
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_cells("bounded", (8, 16), (2, 3), 4, None), *_cells("bounded", (8, 16), (2, 3), 4, 200)],
-    "laptop": [
+    "demo": [
+        *_cells("repaired", *_SIZES, 8, None),
+        *_cells("bounded", *_SIZES, 8, None),
+        *_cells("bounded", *_SIZES, 6, 300),
+        *_cells("bounded", *_SIZES, 4, 1000),
+    ],
+    "reference": [
         *_cells("repaired", *_SIZES, 16, None),
         *_cells("bounded", *_SIZES, 16, None),
         *_cells("bounded", *_SIZES, 12, 300),

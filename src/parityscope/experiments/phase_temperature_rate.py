@@ -21,7 +21,7 @@ TEXT = (
     "of the seeds learn; between the dashed lines Wilson's 95 % interval contains one half. Population panels speak of "
     "optimisation; the last one sees only N examples. H1's text has τ = 1/n = 0.1, its code τ = n/4 = 2.5."
 )
-COST: dict[Scale, float] = {"smoke": 1, "laptop": 16, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 16, "paper": 900}
 _N, _K = 10, 3
 _X = ("learning rate", lambda row: row.config["settings"]["learning_rate"])
 _Y = ("temperature τ", lambda row: row.config["settings"]["temperature"])
@@ -56,7 +56,14 @@ _GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1
 _FINE = tuple(0.03 * 2**i for i in range(11)), tuple(0.001 * 2**i for i in range(13))
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_cells("repaired", *_COARSE, 4, 150), *_cells("bounded", *_COARSE, 4, 150)],
-    "laptop": [
+    "demo": [
+        *_cells("as-written", *_GRID, 2, 50),
+        *_cells("as-coded", *_GRID, 4, 400),
+        *_cells("repaired", *_GRID, 8, 400),
+        *_cells("bounded", *_GRID, 8, 400),
+        *_cells("bounded", *_GRID, 4, 250, 500),
+    ],
+    "reference": [
         *_cells("as-written", *_GRID, 4, 100),
         *_cells("as-coded", *_GRID, 8, 600),
         *_cells("repaired", *_GRID, 16, 500),

@@ -13,12 +13,14 @@ from parityscope.experiments.w_training import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
+    ROWS_FROM,
     Decoder,
     best_by,
     fell_before_jump,
     growth,
-    laptop,
+    narrow,
     paper,
+    row_config,
     run,
     samples_at_least,
     settings,
@@ -30,7 +32,7 @@ from parityscope.experiments.w_training import (
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-1"
 TITLE = "W, Figure 1: chain of thought turns exponential into about linear"
@@ -40,20 +42,27 @@ TEXT = (
     "entropy of the sparsest head (dashed, Eq. (1)) during training. Laptop scale is a decoder of width 64 with one "
     "layer and four heads (one head does not learn two bits without CoT within the budget), best of two rates with CoT."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 45, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 45, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
         smoke(CHAIN if chain else ANSWER, k=k, chain_of_thought=chain) for chain in (True, False) for k in (1, 2)
     ],
-    "laptop": [
+    "demo": [
+        *(narrow(CHAIN, 16, k, steps=400, heads=4, held_out=512) for k in (1, 2, 3, 4, 8, 12)),
         *(
-            laptop(CHAIN, 16, k, steps=400, heads=4, learning_rate=rate)
+            narrow(ANSWER, 16, k, chain_of_thought=False, heads=4, steps=800, held_out=512, evaluate_every=20)
+            for k in (1, 2, 3)
+        ),
+    ],
+    "reference": [
+        *(
+            narrow(CHAIN, 16, k, steps=400, heads=4, learning_rate=rate)
             for k in (1, 2, 3, 4, 8, 12)
             for rate in (5e-4, 1e-3)
         ),
         *(
-            laptop(ANSWER, 16, k, chain_of_thought=False, heads=4, batch=512, steps=2000, evaluate_every=20)
+            narrow(ANSWER, 16, k, chain_of_thought=False, heads=4, batch=512, steps=2000, evaluate_every=20)
             for k in (1, 2, 3)
         ),
     ],

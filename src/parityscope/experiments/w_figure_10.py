@@ -9,33 +9,44 @@ from matplotlib.figure import Figure
 from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_accuracies
 from parityscope.experiments.w_multi_pass import (
-    LAPTOP_POOLS,
+    DEMO_POOLS,
+    NARROW_POOLS,
     PAPER_POOLS,
     best_accuracy,
-    laptop_pool,
+    demo_pool,
     lowest_entropy,
+    narrow_pool,
     paper_pool,
     pool_name,
     shape_name,
     smoke_pool,
 )
-from parityscope.experiments.w_training import Decoder, run, samples, table
+from parityscope.experiments.w_training import (
+    ROWS_FROM,
+    Decoder,
+    row_config,
+    run,
+    samples,
+    table,
+)
 from parityscope.figures import new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-10"
 TITLE = "W, Figure 10: how large a pool may be"
 TEXT = (
     "Held-out accuracy without chain of thought for pools of several sizes and a fixed number of steps, one panel per "
     "layers × heads. A pool can be too small (it is memorised) and too large (it is not learned in as many steps). The "
-    "paper has (20, 6) with 5000 to 10⁶ inputs; laptop scale (16, 4) with 500 to 8000 and fresh samples."
+    "paper has (20, 6) with 5000 to 10⁶ inputs; here (16, 4) with 500 to 8000 and fresh samples (the demo: "
+    "(14, 3), 150 to 2400)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 3e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 20, "paper": 3e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool("1 × 2", pool, heads=2) for pool in (16, 40)],
-    "laptop": [laptop_pool("1 × 4", pool) for pool in LAPTOP_POOLS],
+    "demo": [demo_pool("1 × 4", pool) for pool in DEMO_POOLS],
+    "reference": [narrow_pool("1 × 4", pool) for pool in NARROW_POOLS],
     "paper": [
         paper_pool(f"{layers} × {heads}", pool, layers, heads)
         for layers, heads in ((1, 1), (1, 2), (2, 3), (4, 4))

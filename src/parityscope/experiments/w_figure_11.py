@@ -8,24 +8,33 @@ from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_accuracy, draw_entropy
-from parityscope.experiments.w_multi_pass import laptop_pool, paper_pool, shape_name, smoke_pool
-from parityscope.experiments.w_training import Decoder, fell_before_jump, run, samples, table
+from parityscope.experiments.w_multi_pass import demo_pool, narrow_pool, paper_pool, shape_name, smoke_pool
+from parityscope.experiments.w_training import (
+    ROWS_FROM,
+    Decoder,
+    fell_before_jump,
+    row_config,
+    run,
+    samples,
+    table,
+)
 from parityscope.figures import colour, new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-11"
 TITLE = "W, Figure 11: entropy of every head while learning from a pool"
 TEXT = (
     "Normalised attention entropy (Eq. (1)) of every head during training without chain of thought on a small pool, one"
-    " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; laptop "
-    "scale (16, 4) and 2000 inputs, one layer."
+    " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; here "
+    "(16, 4) and 2000 inputs, one layer (the demo: (14, 3) and 600)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 2, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 1, "reference": 2, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool(f"1 × {heads}", 24, heads=heads) for heads in (1, 2)],
-    "laptop": [laptop_pool(f"1 × {heads}", 2000, heads) for heads in (2, 4)],
+    "demo": [demo_pool(f"1 × {heads}", 600, heads) for heads in (1, 4)],
+    "reference": [narrow_pool(f"1 × {heads}", 2000, heads) for heads in (2, 4)],
     "paper": [paper_pool(f"{layers} × {heads}", 10_000, layers, heads) for layers, heads in ((1, 2), (2, 3), (4, 4))],
 }
 

@@ -13,13 +13,15 @@ from parityscope.experiments.w_training import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
+    ROWS_FROM,
     Decoder,
     best_by,
     budget,
     chain_wins,
     growth,
-    laptop,
+    narrow,
     paper,
+    row_config,
     run,
     samples,
     samples_at_least,
@@ -30,17 +32,18 @@ from parityscope.experiments.w_training import (
 )
 from parityscope.figures import new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-2"
 TITLE = "W, Figure 2: layers and heads against hidden bits"
 TEXT = (
     "Training examples until every held-out token is right, for every shape (layers × heads) and number of hidden bits,"
     " with chain of thought above and without below; colour is the logarithm, > means that the budget ended first. The "
-    "paper uses n = 30 and picks the best of three learning rates; laptop scale uses n = 12, width 64 and one rate."
+    "paper uses n = 30 and picks the best of three learning rates; here it is n = 12, width 64 and one rate."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 40, "paper": 4e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 15, "reference": 40, "paper": 4e6}
 _SHORT = {"steps": 400, "held_out": 512, "evaluate_every": 20}
+_SHORTER = {**_SHORT, "steps": 200, "batch": 128, "held_out": 256, "width": 48}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
@@ -49,8 +52,14 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         for layers in (1, 2)
         for k in (1, 2)
     ],
-    "laptop": [
-        laptop(f"{layers} × {heads}", 12, k, chain_of_thought=chain, layers=layers, heads=heads, **_SHORT)
+    "demo": [
+        narrow(f"{layers} × {heads}", 12, k, chain_of_thought=chain, layers=layers, heads=heads, **_SHORTER)
+        for chain in (True, False)
+        for layers, heads in ((1, 1), (1, 4), (2, 4))
+        for k in (1, 2, 3)
+    ],
+    "reference": [
+        narrow(f"{layers} × {heads}", 12, k, chain_of_thought=chain, layers=layers, heads=heads, **_SHORT)
         for chain in (True, False)
         for layers, heads in ((1, 1), (1, 4), (2, 4))
         for k in (1, 2, 3)

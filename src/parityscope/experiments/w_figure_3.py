@@ -11,12 +11,14 @@ from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_map, draw_unreached
 from parityscope.experiments.w_training import (
     PAPER_RATES,
+    ROWS_FROM,
     Decoder,
     best_by,
     budget,
-    laptop,
     looking_right,
+    narrow,
     paper,
+    row_config,
     run,
     samples,
     settings,
@@ -28,7 +30,7 @@ from parityscope.experiments.w_training import (
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-3"
 TITLE = "W, Figure 3: many hidden bits with chain of thought, and sparse attention"
@@ -36,9 +38,9 @@ TEXT = (
     "Left: training examples until every held-out token is right, one layer and one head with chain of thought, against"
     " k; the line is the least-squares one, a triangle means that the budget ended first. Right: attention of the "
     "positions that predict, on one held-out input after the stated number of extra steps; squares mark the secret bit "
-    "each next token depends on. The paper has n = 100 on the left; laptop scale has n = 40."
+    "each next token depends on. The paper has n = 100 on the left; here n = 40 (the demo: 20)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 50, "paper": 1e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 16, "reference": 50, "paper": 1e6}
 COUNT, MAP = "samples", "attention map"
 
 CONFIGS: dict[Scale, list[Decoder]] = {
@@ -46,9 +48,13 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         *(smoke(COUNT, 8, k) for k in (2, 4)),
         smoke(MAP, 8, 4, extra_steps=5),
     ],
-    "laptop": [
-        *(laptop(COUNT, 40, k, steps=400) for k in (5, 10, 20, 40)),
-        laptop(MAP, 40, 20, steps=400, decay=False, extra_steps=200),
+    "demo": [
+        *(narrow(COUNT, 20, k, steps=400, heads=4, held_out=512) for k in (2, 5, 10, 20)),
+        narrow(MAP, 20, 10, steps=400, decay=False, extra_steps=100, held_out=512),
+    ],
+    "reference": [
+        *(narrow(COUNT, 40, k, steps=400) for k in (5, 10, 20, 40)),
+        narrow(MAP, 40, 20, steps=400, decay=False, extra_steps=200),
     ],
     "paper": [
         *(paper(COUNT, 100, k, learning_rate=rate) for k in (20, 40, 60, 80, 100) for rate in PAPER_RATES),

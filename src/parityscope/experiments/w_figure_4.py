@@ -9,10 +9,13 @@ from matplotlib.figure import Figure
 from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_accuracies, draw_accuracy
 from parityscope.experiments.w_multi_pass import (
-    LAPTOP_K,
-    LAPTOP_N,
+    DEMO_K,
+    DEMO_N,
+    NARROW_K,
+    NARROW_N,
     best_accuracy,
-    laptop_pool,
+    demo_pool,
+    narrow_pool,
     paper_pool,
     pool_name,
     shape_name,
@@ -21,9 +24,11 @@ from parityscope.experiments.w_multi_pass import (
 from parityscope.experiments.w_training import (
     ANSWER,
     CHAIN,
+    ROWS_FROM,
     Decoder,
-    laptop,
+    narrow,
     paper,
+    row_config,
     run,
     samples,
     settings,
@@ -34,17 +39,17 @@ from parityscope.experiments.w_training import (
 )
 from parityscope.figures import new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-4"
 TITLE = "W, Figure 4: many passes over a small pool learn without chain of thought"
 TEXT = (
     "Held-out accuracy without chain of thought while one pool of inputs is visited over and over, for several numbers "
     "of layers × heads, beside the same number of steps on fresh samples and a training with chain of thought on the "
-    "same pool (dashed). The paper has (20, 6), 10 000 inputs and 1000 epochs; laptop scale (16, 4), 2000 inputs and "
-    "2500 steps at width 64, one layer."
+    "same pool (dashed). The paper has (20, 6), 10 000 inputs and 1000 epochs; here (16, 4), 2000 inputs and "
+    "2500 steps at width 64, one layer (the demo: (14, 3), 600 inputs, 600 steps)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 70, "paper": 2e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 20, "reference": 70, "paper": 2e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [
@@ -52,10 +57,15 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         smoke_pool(ANSWER, None),
         smoke(CHAIN, pool=24),
     ],
-    "laptop": [
-        *(laptop_pool(ANSWER, 2000, heads) for heads in (1, 2, 4)),
-        laptop_pool(ANSWER, None, 4),
-        laptop(CHAIN, LAPTOP_N, LAPTOP_K, heads=4, pool=2000, batch=512, steps=1000),
+    "demo": [
+        *(demo_pool(ANSWER, 600, heads) for heads in (1, 4)),
+        demo_pool(ANSWER, None, 4),
+        narrow(CHAIN, DEMO_N, DEMO_K, heads=4, pool=600, steps=300),
+    ],
+    "reference": [
+        *(narrow_pool(ANSWER, 2000, heads) for heads in (1, 2, 4)),
+        narrow_pool(ANSWER, None, 4),
+        narrow(CHAIN, NARROW_N, NARROW_K, heads=4, pool=2000, batch=512, steps=1000),
     ],
     "paper": [
         *(paper_pool(ANSWER, 10_000, layers, heads) for layers in (1, 2, 3, 4) for heads in (1, 2, 3, 4)),

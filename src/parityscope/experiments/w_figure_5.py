@@ -10,30 +10,40 @@ from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_accuracies, draw_entropy
 from parityscope.experiments.w_multi_pass import (
     best_accuracy,
-    laptop_pool,
+    demo_pool,
     lowest_entropy,
+    narrow_pool,
     paper_pool,
     pool_name,
     smoke_pool,
 )
-from parityscope.experiments.w_training import Decoder, fell_before_jump, run, solved, table
+from parityscope.experiments.w_training import (
+    ROWS_FROM,
+    Decoder,
+    fell_before_jump,
+    row_config,
+    run,
+    solved,
+    table,
+)
 from parityscope.figures import new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-5"
 TITLE = "W, Figure 5: a smaller pool learns, a larger one does not"
 TEXT = (
     "Without chain of thought, one shape and one number of steps, two pools of inputs. Left: held-out accuracy. Middle "
     "and right: normalised attention entropy (Eq. (1)) of every head, for the smaller and the larger pool. The paper "
-    "has (20, 6), 4 layers × 4 heads, 50 000 inputs against 10⁶; laptop scale (16, 4), 1 layer × 4 heads, 2000 against "
-    "8000."
+    "has (20, 6), 4 layers × 4 heads, 50 000 inputs against 10⁶; here (16, 4), 1 layer × 4 heads, 2000 against "
+    "8000 (the demo: (14, 3), 600 against 2400)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 20, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 20, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool("pool", pool, heads=2) for pool in (16, 40)],
-    "laptop": [laptop_pool("pool", pool) for pool in (2000, 8000)],
+    "demo": [demo_pool("pool", pool) for pool in (600, 2400)],
+    "reference": [narrow_pool("pool", pool) for pool in (2000, 8000)],
     "paper": [paper_pool("pool", pool, 4, 4) for pool in (50_000, 1_000_000)],
 }
 

@@ -8,23 +8,35 @@ from matplotlib.figure import Figure
 
 from parityscope.experiments.contract import Finding, Row, Scale
 from parityscope.experiments.w_drawing import draw_map
-from parityscope.experiments.w_training import Decoder, attention_on_secret, laptop, paper, run, settings, smoke, table
+from parityscope.experiments.w_training import (
+    ROWS_FROM,
+    Decoder,
+    attention_on_secret,
+    narrow,
+    paper,
+    row_config,
+    run,
+    settings,
+    smoke,
+    table,
+)
 from parityscope.figures import new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-8"
 TITLE = "W, Figure 8: two layers, two heads"
 TEXT = (
     "Attention of the positions that predict, on one held-out input, for each layer and head of a decoder trained with "
     "chain of thought; squares mark the secret bit each next token depends on. The caption says (20, 6), the authors' "
-    "code (40, 20); paper scale has both, laptop scale (20, 6) at width 64."
+    "code (40, 20); paper scale has both, reference scale (20, 6) and the demo (12, 4), at width 64."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 25, "paper": 5e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 10, "reference": 25, "paper": 5e4}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],
-    "laptop": [laptop("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
+    "demo": [narrow("2 × 2", 12, 4, layers=2, heads=2, batch=128, held_out=512, steps=300, extra_steps=20)],
+    "reference": [narrow("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
     "paper": [paper("2 × 2", n, k, layers=2, heads=2, extra_steps=2000) for n, k in ((40, 20), (20, 6))],
 }
 

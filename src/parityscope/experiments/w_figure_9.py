@@ -12,9 +12,11 @@ from parityscope.experiments.w_training import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
+    ROWS_FROM,
     Decoder,
-    laptop,
+    narrow,
     paper,
+    row_config,
     run,
     samples,
     settings,
@@ -24,7 +26,7 @@ from parityscope.experiments.w_training import (
 )
 from parityscope.figures import colour, new_figure
 
-__all__ = ["run", "table"]
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-9"
 TITLE = "W, Figure 9: (20, 12) without chain of thought"
@@ -34,19 +36,23 @@ TEXT = (
     " the computation say without. The bar is the largest accuracy that guessing reaches on the held-out set in all "
     "evaluations of a run, at six standard deviations."
 )
-COST: dict[Scale, float] = {"smoke": 2, "laptop": 12, "paper": 8e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 12, "paper": 8e6}
 _EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
 _SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool(ANSWER, 24), smoke(CHAIN, pool=24)],
-    "laptop": [
+    "demo": [
+        narrow(ANSWER, 20, 12, chain_of_thought=False, heads=4, pool=10_000, **{**_SHORT, "steps": 200}),
+        narrow(CHAIN, 20, 12, heads=4, pool=10_000, steps=400, held_out=512),
+    ],
+    "reference": [
         *(
-            laptop(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, **_SHORT)
+            narrow(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, **_SHORT)
             for heads in (1, 4)
             for pool in (10_000, None)
         ),
-        *(laptop(CHAIN, 20, 12, pool=pool, steps=600) for pool in (10_000, None)),
+        *(narrow(CHAIN, 20, 12, pool=pool, steps=600) for pool in (10_000, None)),
     ],
     "paper": [
         *(

@@ -5,25 +5,39 @@ from __future__ import annotations
 import math
 
 from parityscope.experiments.contract import Row
-from parityscope.experiments.w_training import Decoder, laptop, paper, settings, smoke
+from parityscope.experiments.w_training import Decoder, narrow, paper, settings, smoke
 
 # Found by search: the smallest problem here that a pool teaches and fresh samples do not, in the same steps.
-LAPTOP_N, LAPTOP_K = 16, 4
-LAPTOP_POOLS = (500, 2000, 8000, None)
+NARROW_N, NARROW_K = 16, 4
+NARROW_POOLS = (500, 2000, 8000, None)
+# The same for a demo: 150 steps are enough for a pool of 600.
+DEMO_N, DEMO_K = 14, 3
+DEMO_POOLS = (150, 600, 2400, None)
 PAPER_POOLS = (5_000, 10_000, 50_000, 100_000, 1_000_000)
-_LAPTOP_STEPS = 2500
+_NARROW_STEPS = 2500
 _PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
 
 
-def laptop_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
-    """Return laptop scale's training without chain of thought on a pool, or on fresh samples.
+def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARROW_STEPS) -> Decoder:
+    """Return the narrow training without chain of thought on a pool, or on fresh samples.
 
-    >>> small = laptop_pool("", 2000).training
+    >>> small = narrow_pool("", 2000).training
     >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
     ((16, 4), 640.0)
     """
-    usual = {"chain_of_thought": False, "steps": _LAPTOP_STEPS, "batch": 512, "evaluate_every": 50}
-    return laptop(label, LAPTOP_N, LAPTOP_K, pool=pool, heads=heads, **usual)
+    usual = {"chain_of_thought": False, "steps": steps, "batch": 512, "evaluate_every": 50}
+    return narrow(label, NARROW_N, NARROW_K, pool=pool, heads=heads, **usual)
+
+
+def demo_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
+    """Return a training of seconds without chain of thought on a pool, or on fresh samples.
+
+    >>> small = demo_pool("", 600).training
+    >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
+    ((14, 3), 256.0)
+    """
+    usual = {"chain_of_thought": False, "steps": 600, "batch": 256, "held_out": 512, "evaluate_every": 25}
+    return narrow(label, DEMO_N, DEMO_K, pool=pool, heads=heads, **usual)
 
 
 def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> Decoder:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -17,17 +16,32 @@ from torch import Tensor
 from parityscope.cot import CROSSINGS, CotTraining, train_on_sequences
 from parityscope.experiments.contract import Config, Result, Row, Table
 
+ID = ROWS_FROM = "W-training"  # rows are stored once for all figures that draw them
 PAPER_RATES = (6e-5, 8e-5, 1e-4)
 CHAIN, ANSWER = "with CoT", "without CoT"  # labels
 _PAPER_BUDGET = 10**7
 _CHANCE = 0.5
 
 
-class Decoder(Config):
-    """One training; `label` says what it stands for in its figure."""
+class Trained(Config):
+    """One training: the address of its row."""
+
+    training: CotTraining
+
+
+class Decoder(Trained):
+    """One training in a figure; `label` says what it stands for there."""
 
     label: str
-    training: CotTraining
+
+
+def row_config(config: Decoder) -> Trained:
+    """Return the address of a training's row, the same for all figures.
+
+    >>> row_config(smoke("here")) == row_config(smoke("there"))
+    True
+    """
+    return Trained(training=config.training)
 
 
 def smoke(label: str, n: int = 6, k: int = 2, **changes: Any) -> Decoder:
@@ -40,10 +54,10 @@ def smoke(label: str, n: int = 6, k: int = 2, **changes: Any) -> Decoder:
     return Decoder(label=label, training=CotTraining(n=n, k=k, **{**usual, **changes}))
 
 
-def laptop(label: str, n: int, k: int, **changes: Any) -> Decoder:
-    """Return W's training at a width a laptop trains in seconds: 64 instead of 720, at ten times the rate.
+def narrow(label: str, n: int, k: int, **changes: Any) -> Decoder:
+    """Return W's training at a width that trains in seconds: 64 instead of 720, at ten times the rate.
 
-    >>> round(laptop("", 16, 3, steps=400).training.learning_rate / paper("", 16, 3).training.learning_rate)
+    >>> round(narrow("", 16, 3, steps=400).training.learning_rate / paper("", 16, 3).training.learning_rate)
     10
     """
     usual = {"width": 64, "learning_rate": 1e-3, "batch": 256, "held_out": 1024, "evaluate_every": 10}
@@ -68,13 +82,9 @@ def paper(label: str, n: int, k: int, **changes: Any) -> Decoder:
     return Decoder(label=label, training=CotTraining(n=n, k=k, **{**usual, **changes}))
 
 
-def run(config: Decoder) -> Result:
-    """Train one decoder; figures that share a training share its result within a process."""
-    return _trained(config.training)
-
-
-@lru_cache(maxsize=256)
-def _trained(training: CotTraining) -> Result:
+def run(config: Trained) -> Result:
+    """Train one decoder."""
+    training = config.training
     outcome = train_on_sequences(training)
     secret_attention = outcome.secret_attention().amax((0, 1))
     numbers = {

@@ -11,7 +11,7 @@ from parityscope.errors import InvalidInput
 from parityscope.experiments import EXPERIMENT_IDS, load_experiment
 from parityscope.experiments.contract import SCALES, Experiment, Row, Scale
 from parityscope.explorer.settings import LiveSettings
-from parityscope.reproduce import CLAIMS_ID, stored_claims, stored_rows
+from parityscope.results import CLAIMS_ID, stored_claims, stored_rows
 from parityscope.store import Store
 
 _MOST_ROWS = 5000
@@ -39,7 +39,10 @@ class Results:
         counts: dict[str, int] = {}
         for row in self._store.rows():
             counts[row.experiment] = counts.get(row.experiment, 0) + 1
-        names = [name for name in EXPERIMENT_IDS if name in counts]
+        for name in EXPERIMENT_IDS:  # figures that draw shared rows
+            if getattr(load_experiment(name), "ROWS_FROM", None) in counts:
+                counts[name] = len(self._of_figure(name))
+        names = [name for name in EXPERIMENT_IDS if counts.get(name)]
         names += sorted(name for name in counts if name not in EXPERIMENT_IDS and name != CLAIMS_ID)
         return {
             "store": self._store.path.parent.name + "/" + self._store.path.name,
@@ -79,10 +82,18 @@ class Results:
         return svg(themed(experiment.plot, self._drawn(experiment)[1], theme="dark" if theme == "dark" else "light"))
 
     def _rows(self, name: str) -> list[Row]:
-        rows = [] if self._store is None else self._store.rows(name)
+        rows = [] if self._store is None else self._store.rows(name) or self._of_figure(name)
         if not rows:
             raise InvalidInput(f"the store has no rows of {name!r}")
         return rows
+
+    def _of_figure(self, name: str) -> list[Row]:
+        """Return the rows a figure draws at any scale, each once."""
+        assert self._store is not None
+        if name not in EXPERIMENT_IDS:
+            return []
+        of_scales = (stored_rows(load_experiment(name), scale, self._store) for scale in SCALES)
+        return list({str(row.config): row for rows in of_scales for row in rows}.values())
 
     def _drawn(self, experiment: Experiment) -> tuple[Scale, list[Row]]:
         """Return the largest scale of which every config has a row, or else the one with most rows, and its rows."""

@@ -14,7 +14,8 @@ from typing import Any
 import parityscope
 from parityscope.claims.contract import VERDICTS
 from parityscope.errors import naming_the_extra
-from parityscope.experiments.contract import Finding, Table
+from parityscope.experiments.contract import Finding, Scale, Table
+from parityscope.figures import Pictures
 
 with naming_the_extra():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -25,7 +26,10 @@ class Section:
     """One experiment in the report.
 
     >>> table, finding = Table(("n", "risk"), [("20", "0.5")]), Finding("it learns", "it does")
-    >>> section = Section("demo", "A demonstration", "Text.", b"", b"", 640, table, [finding], "make demo", 1.0, 0.0)
+    >>> pictures = Pictures(b"", b"", b"", 640)
+    >>> section = Section(
+    ...     "demo", "A demonstration", "Text.", "smoke", pictures, None, table, [finding], "make demo", 1.0, 0.0
+    ... )
     >>> page = render_report([section], "smoke")
     >>> [words in page for words in ("A demonstration", "it learns", "make demo", "a secret")]
     [True, True, True, False]
@@ -34,9 +38,9 @@ class Section:
     experiment_id: str
     title: str
     text: str
-    light: bytes  # PNG for light pages and print
-    dark: bytes  # PNG for dark pages
-    width: int  # in CSS pixels, so that small figures stay small
+    scale: Scale
+    pictures: Pictures
+    reference: bytes | None  # the shipped figure, where this one shows less
     table: Table
     findings: Sequence[Finding]
     command: str
@@ -45,8 +49,13 @@ class Section:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def render_report(sections: Sequence[Section], scale: str, claims: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the whole page, which loads nothing from anywhere.
+def render_report(
+    sections: Sequence[Section],
+    scale: Scale,
+    claims: Sequence[Mapping[str, Any]] = (),
+    missing: Sequence[str] = (),
+) -> str:
+    """Return the whole page, which loads nothing from anywhere; `missing` are the titles of what is still to come.
 
     >>> page = render_report([], "smoke")
     >>> page.startswith("<!doctype html>"), "src=" in page, "<link" in page
@@ -67,6 +76,7 @@ def render_report(sections: Sequence[Section], scale: str, claims: Sequence[Mapp
     return environment.get_template("page.html.jinja").render(
         sections=sections,
         claims=claims,
+        missing=missing,
         verdicts=VERDICTS,
         shown=[section.experiment_id for section in sections],
         scale=scale,

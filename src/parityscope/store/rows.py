@@ -137,9 +137,11 @@ class Store:
             query = "SELECT 1 FROM rows WHERE key = ? AND traceback = ''"
             return connection.execute(query, (config_key(*address),)).fetchone() is not None
 
-    def keys(self, experiment: str, *, among: Sequence[str] | None = None, failed: bool = False) -> set[str]:
-        """Return the addresses of what is done, or of what failed; all of them, or those among some."""
-        query = f"SELECT key FROM rows WHERE experiment = ? AND traceback {'!=' if failed else '='} ''"
+    def keys(
+        self, experiment: str | None = None, *, among: Sequence[str] | None = None, failed: bool = False
+    ) -> set[str]:
+        """Return the addresses of what is done, or of what failed: all, of one experiment, or those among some."""
+        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} '' AND (?1 IS NULL OR experiment = ?1)"
         if among is not None:
             query += f" AND key IN ({', '.join('?' * len(among))})"
         with self._database.reading() as connection:

@@ -1,13 +1,12 @@
 """Many configs on any executor: packed into tensor programs, stored as they finish, never twice."""
 
-from parityscope.sweep.launchers import DaskCluster, InProcess, KeptOpen, Launcher, Processes, SlurmJobs
-from parityscope.sweep.loop import Progress, Summary, run_sweep
+from parityscope.sweep.launchers import DaskCluster, InProcess, Launcher, Processes, SlurmJobs
+from parityscope.sweep.loop import Progress, Summary, run_sweep, run_together
 from parityscope.sweep.spec import Work, load_spec
 
 __all__ = [
     "DaskCluster",
     "InProcess",
-    "KeptOpen",
     "Launcher",
     "Processes",
     "Progress",
@@ -16,4 +15,5 @@ __all__ = [
     "Work",
     "load_spec",
     "run_sweep",
+    "run_together",
 ]

@@ -144,50 +144,6 @@ def _prepare_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-class KeptOpen:
-    """A launcher whose workers serve one sweep after another, until `end`.
-
-    >>> place = KeptOpen(InProcess())
-    >>> first = place.start()
-    >>> place.stop(now=False)  # a sweep is over, another begins
-    >>> place.start() is first
-    True
-    >>> place.end()
-    >>> place.start() is first
-    False
-    """
-
-    def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
-        self.worker_died = launcher.worker_died
-        self.breaks_as_a_whole = launcher.breaks_as_a_whole
-        self._executor: Executor | None = None
-
-    @property
-    def run(self) -> Callable[[Task], list[Outcome]]:
-        """What a worker does with a pack."""
-        return self.launcher.run
-
-    def start(self) -> Executor:
-        """Return the executor of the sweep before, or a fresh one."""
-        self._executor = self._executor or self.launcher.start()
-        return self._executor
-
-    def in_flight(self) -> int:
-        """As many as the launcher says."""
-        return self.launcher.in_flight()
-
-    def stop(self, *, now: bool) -> None:
-        """Keep the workers for the next sweep, unless something went wrong."""
-        if now:
-            self.end(now=True)
-
-    def end(self, *, now: bool = False) -> None:
-        """End the workers."""
-        self._executor = None
-        self.launcher.stop(now=now)
-
-
 class DaskCluster:
     """A Dask scheduler: by address, or a cluster of so many local processes where no address is given.
 

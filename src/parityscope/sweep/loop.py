@@ -82,12 +82,42 @@ def run_sweep(
     >>> run_sweep(Work(load_experiment("H1-figure-1"), configs), store, InProcess())
     Summary(done=3, failed=0, run_now=1)
     """
-    check_configs_travel(work)
+    return run_together((work,), store, launcher, retry_failed=retry_failed, on_progress=on_progress)
+
+
+def run_together(
+    works: Sequence[Work],
+    store: Store,
+    launcher: Launcher,
+    *,
+    retry_failed: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_finished: Callable[[Work], None] = lambda work: None,
+) -> Summary:
+    """Run several works as one sweep, in their order, so that no worker waits for the last config of each.
+
+    Works may share configs: each is run once. `on_finished` is told of every work whose configs all have rows, as soon
+    as that is so; of those that are complete already, at once.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.experiments import load_experiment
+    >>> from parityscope.experiments.h1_figure_1 import WorkedExample
+    >>> from parityscope.sweep import InProcess
+    >>> configs = [WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3)]
+    >>> works = [Work(load_experiment("H1-figure-1"), tuple(part)) for part in (configs[:2], configs[1:])]
+    >>> run_together(works, Store(Path(tempfile.mkdtemp())), InProcess(), on_finished=lambda work: print("finished"))
+    finished
+    finished
+    Summary(done=3, failed=0, run_now=3)
+    """
+    for work in works:
+        check_configs_travel(work)
     with present_in(store.path) as name:
-        sweep = _Sweep(work, store, launcher, retry_failed, name)
+        sweep = _Sweep(works, store, launcher, retry_failed, name)
         finished = False
         try:
-            sweep.run(on_progress)
+            sweep.run(on_progress, on_finished)
             finished = True
         finally:
             launcher.stop(now=not finished)
@@ -98,7 +128,7 @@ def run_sweep(
 
 @dataclass
 class _Sweep:
-    work: Work
+    works: Sequence[Work]
     store: Store
     launcher: Launcher
     retry_failed: bool
@@ -111,14 +141,23 @@ class _Sweep:
     deaths: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        packs = packs_of(self.work)
-        self.keys = {key for pack in packs for key in pack.keys}
+        packs = [packs_of(work) for work in self.works]
+        self.unfinished = {
+            id(work): {key for pack in own for key in pack.keys} for work, own in zip(self.works, packs, strict=True)
+        }
+        self.keys = set().union(*self.unfinished.values())
         todo = self._not_run(self.keys)
-        self.waiting = deque(part for part in (pack.only(todo) for pack in packs) if part.keys)
+        self.waiting: deque[Pack] = deque()
+        for pack in (pack for own in packs for pack in own):
+            part = pack.only(todo)
+            if part.keys:
+                self.waiting.append(part)
+            todo = todo - set(part.keys)  # of works that share a config the first runs it
         self.started = time.monotonic()
 
-    def run(self, on_progress: Callable[[Progress], None]) -> None:
+    def run(self, on_progress: Callable[[Progress], None], on_finished: Callable[[Work], None]) -> None:
         on_progress(self.progress())
+        self._tell(on_finished)
         shown = time.monotonic()
         if not self.waiting:
             return
@@ -131,18 +170,31 @@ class _Sweep:
                 elif self.elsewhere:
                     time.sleep(_POLL_SECONDS)
                 if time.monotonic() - shown > _SHOW_SECONDS:
+                    self._hand_out()  # what follows may take a while
                     on_progress(self.progress())
+                    self._tell(on_finished)
                     shown = time.monotonic()
         except KeyboardInterrupt:
             # What is finished is stored also when the rest is stopped.
             self._settle({future for future in self.running if future.done() and not future.exception()})
             raise
         on_progress(self.progress())
+        self._tell(on_finished)
+
+    def _tell(self, on_finished: Callable[[Work], None]) -> None:
+        """Tell of the works that have been finished since the last time."""
+        if not self.unfinished:
+            return
+        done = self.store.keys()
+        for work in self.works:
+            if id(work) in self.unfinished and self.unfinished[id(work)] <= done:
+                del self.unfinished[id(work)]
+                on_finished(work)
 
     def progress(self) -> Progress:
         """Count what the store has: other sweeps may be filling it too."""
-        done = self.keys & self.store.keys(self.work.experiment.ID)
-        failed = self.keys & self.store.keys(self.work.experiment.ID, failed=True)
+        done = self.keys & self.store.keys()
+        failed = self.keys & self.store.keys(failed=True)
         running = {key for pack in self.running.values() for key in pack.keys}
         to_come = running.union(*(pack.keys for pack in (*self.waiting, *self.suspects, *self.elsewhere)))
         rate = self.run_now / max(1e-9, time.monotonic() - self.started)
@@ -150,9 +202,9 @@ class _Sweep:
 
     def _not_run(self, keys: set[str], among: Sequence[str] | None = None) -> set[str]:
         """Return which of these configs are still to be run."""
-        finished = self.store.keys(self.work.experiment.ID, among=among)
+        finished = self.store.keys(among=among)
         if not self.retry_failed:
-            finished |= self.store.keys(self.work.experiment.ID, among=among, failed=True)
+            finished |= self.store.keys(among=among, failed=True)
         return keys - finished
 
     def _hand_out(self) -> None:
@@ -179,7 +231,7 @@ class _Sweep:
 
     def _submit(self, pack: Pack) -> None:
         try:
-            self.running[self.executor.submit(self.launcher.run, task_of(self.work, pack))] = pack
+            self.running[self.executor.submit(self.launcher.run, task_of(pack))] = pack
         except self.launcher.worker_died:  # while it was idle, or nobody has heard of it yet
             self.on_trial = None
             self.suspects.append(pack)
@@ -195,7 +247,7 @@ class _Sweep:
             self._recover()
 
     def _keep(self, pack: Pack, outcomes: Sequence[Outcome]) -> None:
-        self.store.add_all(self.work.experiment.ID, zip(pack.configs, outcomes, strict=True))
+        self.store.add_all(pack.work.experiment.ID, zip(pack.configs, outcomes, strict=True))
         self.run_now += len(pack.keys)
         if pack == self.on_trial:
             self.on_trial = None

@@ -57,22 +57,24 @@ class Pack:
     """Configs that are run and stored together.
 
     >>> from parityscope.experiments.h1_figure_1 import WorkedExample
-    >>> pack = Pack((WorkedExample(temperature=0.1), WorkedExample(temperature=0.2)), ("first", "second"))
+    >>> configs = (WorkedExample(temperature=0.1), WorkedExample(temperature=0.2))
+    >>> pack = Pack(Work(load_experiment("H1-figure-1"), configs), configs, ("first", "second"))
     >>> pack.only({"second"}).configs[0].temperature, [single.keys for single in pack.singles()]
     (0.2, [('first',), ('second',)])
     """
 
+    work: Work
     configs: tuple[Config, ...]
     keys: tuple[str, ...]
 
     def only(self, keys: set[str]) -> Pack:
         """Return the pack without the configs whose address is not in `keys`."""
         kept = [(config, key) for config, key in zip(self.configs, self.keys, strict=True) if key in keys]
-        return Pack(tuple(config for config, _ in kept), tuple(key for _, key in kept))
+        return Pack(self.work, tuple(config for config, _ in kept), tuple(key for _, key in kept))
 
     def singles(self) -> list[Pack]:
         """Return every config as a pack of its own."""
-        return [Pack((config,), (key,)) for config, key in zip(self.configs, self.keys, strict=True)]
+        return [Pack(self.work, (config,), (key,)) for config, key in zip(self.configs, self.keys, strict=True)]
 
 
 def packs_of(work: Work) -> list[Pack]:
@@ -97,7 +99,7 @@ def packs_of(work: Work) -> list[Pack]:
         shape = work.experiment.batch_shape(config) if isinstance(work.experiment, Packable) else None
         shapes.setdefault(shape, []).append((key, config))
     return [
-        Pack(tuple(config for _, config in part), tuple(key for key, _ in part))
+        Pack(work, tuple(config for _, config in part), tuple(key for key, _ in part))
         for group in shapes.values()
         for part in (group[start : start + limit] for start in range(0, len(group), limit))
     ]

@@ -38,16 +38,17 @@ class Task:
     configs: tuple[tuple[str, str, str], ...]  # (module, class, fields as JSON)
 
 
-def task_of(work: Work, pack: Pack) -> Task:
+def task_of(pack: Pack) -> Task:
     """Return the task of a pack.
 
     >>> from parityscope.experiments.h1_figure_1 import WorkedExample
     >>> config = WorkedExample(bits=(1, 0), support=(0,), temperature=0.5)
-    >>> task_of(Work(load_experiment("H1-figure-1"), (config,)), Pack((config,), ("key",))).configs[0][1:]
+    >>> work = Work(load_experiment("H1-figure-1"), (config,))
+    >>> task_of(Pack(work, (config,), ("key",))).configs[0][1:]
     ('WorkedExample', '{"bits":[1,0],"support":[0],"temperature":0.5}')
     """
     described = tuple((type(c).__module__, type(c).__qualname__, c.model_dump_json()) for c in pack.configs)
-    return Task(work.experiment.ID, work.source, described)
+    return Task(pack.work.experiment.ID, pack.work.source, described)
 
 
 def check_configs_travel(work: Work) -> None:

@@ -40,7 +40,7 @@ def experiments_table(experiments: Sequence[Experiment]) -> Table:
     >>> from parityscope.experiments import load_experiment
     >>> table = experiments_table([load_experiment("H1-figure-1")])
     >>> [column.header for column in table.columns]
-    ['id', 'title', 'smoke, s', 'laptop, s', 'paper, s']
+    ['id', 'title', 'smoke, s', 'demo, s', 'reference, s', 'paper, s']
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("id")

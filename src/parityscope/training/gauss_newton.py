@@ -74,15 +74,16 @@ def _best_change(q: Tensor, positions: Tensor, law: Law, model: ParityTransforme
     jacobian = (c / scale)[:, None] * (floats - (c / model.k) @ floats)
     gradient = slope @ jacobian
     eigenvalues, basis = torch.linalg.eigh((jacobian * curvature[:, None]).T @ jacobian)
-    best, change = log_correlation(c, law), torch.zeros_like(q)
-    for damping in _DAMPINGS:
-        direction = basis @ ((basis.T @ gradient) / (eigenvalues.clamp(min=0) + damping * eigenvalues[-1]))
-        along = scores_of(direction)
-        for length in _LENGTHS:
-            value = log_correlation(weights_at(scores + length * along), law)
-            if value > best:
-                best, change = value, length * direction
-    return change
+    dampings, lengths = (torch.tensor(values, dtype=q.dtype) for values in (_DAMPINGS, _LENGTHS))
+    shrunk = (basis.T @ gradient) / (eigenvalues.clamp(min=0) + dampings[:, None] * eigenvalues[-1])
+    directions = shrunk @ basis.T  # (dampings, r)
+    along = position_scores(directions, positions)  # (dampings, n)
+    tried = weights_at(scores + lengths[:, None] * along[:, None])  # (dampings, lengths, n)
+    values = log_correlation(tried, law)
+    best = int(values.argmax())
+    if not values.flatten()[best] > log_correlation(c, law):
+        return torch.zeros_like(q)
+    return lengths[best % len(lengths)] * directions[best // len(lengths)]
 
 
 def _slope_and_curvature(c: Tensor, law: Law) -> tuple[Tensor, Tensor]:
