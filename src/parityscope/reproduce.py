@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from parityscope.atomic_files import write_atomically
 from parityscope.claims import all_claims, check, named_claims
 from parityscope.claims.contract import Claim, Context
 from parityscope.errors import InvalidInput
@@ -15,7 +16,7 @@ from parityscope.experiments.contract import Config, Experiment, Result, Row, Sc
 from parityscope.store import Store
 from parityscope.sweep import InProcess, KeptOpen, Launcher, Progress, Work, run_sweep
 from parityscope.sweep.spec import Runnable, spec_module
-from parityscope.training.checkpoint import checkpoints_in, write_atomically
+from parityscope.training.checkpoint import checkpoints_in
 
 if TYPE_CHECKING:
     from parityscope.report import Section

@@ -218,9 +218,9 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    from parityscope.atomic_files import write_atomically
     from parityscope.benchmarking import measured_alone, run_benchmark, stored_text
     from parityscope.terminal.tables import bench_table
-    from parityscope.training.checkpoint import write_atomically
 
     chosen = names or benchmark_names()
     measure = run_benchmark if len(chosen) == 1 else measured_alone

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.bits import FEW_LEVELS
 from parityscope.estimator.classifier import SparseParityClassifier
-from parityscope.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,33 +16,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput
 from parityscope.training.descent import TrainingState
 
 _SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the whole new one, also after a crash.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder, "new", "row.json"), b"{}")  # folders are made as needed
-    ...     [path.name for path in Path(folder, "new").iterdir()]
-    ['row.json']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 
