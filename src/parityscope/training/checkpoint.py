@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput
 from parityscope.training.descent import TrainingState
+from parityscope.training.optimisers import Optimiser
 
 _SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
 _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
@@ -54,7 +55,7 @@ def save_tensors(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimiser,
     state: Mapping[str, Tensor],
 ) -> None:
     """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to.
@@ -77,9 +78,7 @@ def save_tensors(
     write_atomically(path, save(contiguous, {"config": json.dumps(config, sort_keys=True)}))
 
 
-def load_tensors(
-    path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
-) -> dict[str, Tensor]:
+def load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
     """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
 
     >>> from tempfile import TemporaryDirectory
@@ -106,7 +105,7 @@ def save_checkpoint(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimiser,
     state: TrainingState,
 ) -> None:
     """Store a descent on many runs.
@@ -132,9 +131,7 @@ def save_checkpoint(
     save_tensors(path, config, model, optimiser, tensors)
 
 
-def load_checkpoint(
-    path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
-) -> TrainingState:
+def load_checkpoint(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> TrainingState:
     """Restore model and optimiser in place and return the training state; the config must be the stored one.
 
     >>> from tempfile import TemporaryDirectory
@@ -172,7 +169,7 @@ class Keeper:
     path: Path | None
     config: dict[str, Any]
     model: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: Optimiser
     saved: float = field(default_factory=time.monotonic)
 
     def resumed(self) -> TrainingState:
@@ -211,7 +208,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise InvalidInput(f"{path} is not a readable checkpoint ({error}): move it away to start afresh") from None
 
 
-def _optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimiser_tensors(optimiser: Optimiser) -> dict[str, Tensor]:
     state = optimiser.state_dict()["state"]
     return {
         f"optimiser.{index}.{key}": value
@@ -221,7 +218,7 @@ def _optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _restore_optimiser(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
     full = optimiser.state_dict()
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")
