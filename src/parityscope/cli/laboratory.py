@@ -32,10 +32,10 @@ def _scales() -> Sequence[str]:
     return SCALES
 
 
-def _claims_and_papers() -> list[str]:
-    from parityscope.claims import all_claims
+def _claim_names() -> Sequence[str]:
+    from parityscope.claims import claim_names
 
-    return list(dict.fromkeys(name for claim in all_claims() for name in (claim.paper, claim.id)))
+    return claim_names()
 
 
 @app.command()
@@ -171,7 +171,7 @@ def claims(
         typer.Argument(
             metavar="[ID ...]",
             help="Claims, or papers such as H1; otherwise all.",
-            autocompletion=completing(_claims_and_papers),
+            autocompletion=completing(_claim_names),
         ),
     ] = None,
     scale: Annotated[
