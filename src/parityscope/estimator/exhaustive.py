@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int8
 from numpy import ndarray
-from threadpoolctl import ThreadpoolController
 
+from parityscope.errors import naming_the_extra
 from parityscope.estimator.evidence import phi
+
+with naming_the_extra():
+    from threadpoolctl import ThreadpoolController
 
 WALSH_BITS = 20  # 2^20 characters take a tenth of a second
 _KEPT = 4
