@@ -18,7 +18,12 @@ _EPSILON = 1e-8  # torch's, in Adam's denominator
 
 @runtime_checkable
 class Optimiser(Protocol):
-    """What a descent and its checkpoints need; torch's optimisers have it too."""
+    """What a descent and its checkpoints need; torch's optimisers have it too.
+
+    >>> weights = [torch.zeros(2, requires_grad=True)]
+    >>> [isinstance(optimiser, Optimiser) for optimiser in (Adam(weights, 0.1), torch.optim.Adam(weights, 0.1))]
+    [True, True]
+    """
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -35,7 +40,19 @@ class Optimiser(Protocol):
 
 
 class Stepper(ABC):
-    """An optimiser's parameters, and the tensors it remembers about each of them."""
+    """An optimiser's parameters, and the tensors it remembers about each of them.
+
+    >>> class Shrinking(Stepper):
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for parameter in self.parameters:
+    ...             parameter.mul_(0.5)
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> optimiser = Shrinking([x])
+    >>> optimiser.step()
+    >>> x.tolist(), optimiser.state_dict()
+    ([0.5, 0.5], {'state': {}})
+    """
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self.parameters = list(parameters)
