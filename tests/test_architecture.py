@@ -21,7 +21,7 @@ OPTIONAL = {
     "gguf": {"language_models"},
     "pyarrow": {"store", "language_models", "estimator"},
     "sklearn": {"estimator"},
-    "scipy": {"estimator"},
+    "threadpoolctl": {"estimator"},
     "pandas": {"estimator"},
     "skrebate": {"estimator"},
     "fastapi": {"explorer"},

@@ -66,6 +66,43 @@ def test_help_version_and_completion_do_not_wait_for_torch():
     assert answers[0][1].strip() == parityscope.__version__
 
 
+TABLE = "a,b,c,y\n" + "".join(f"{a},{b},{c},{a ^ c}\n" for a in (0, 1) for b in (0, 1) for c in (0, 1)) * 10
+
+
+def test_fit_does_without_torch_and_scikit_learn(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLE)
+    program = (
+        f"code, said = answer(['fit', {str(tmp_path / 'table.csv')!r}, '--target', 'y', '--json'])\n"
+        "print(json.dumps([code, json.loads(said)['columns'], [name for name in ('torch', 'sklearn', 'scipy')"
+        " if name in sys.modules]]))"
+    )
+    assert json.loads(without((), program)) == [0, ["a", "c"], []]
+
+
+def test_the_estimator_does_without_torch_until_attention_is_asked():
+    program = (
+        "import sys, numpy as np, parityscope as ps\n"
+        "X = np.random.RandomState(0).randint(2, size=(400, 12))\n"
+        "y = X[:, 1] ^ X[:, 6] ^ (np.random.RandomState(1).rand(400) < 0.1)\n"
+        "for solver in ('auto', 'exhaustive', 'elimination', 'attention'):\n"
+        "    model = ps.SparseParityClassifier(2, solver=solver, random_state=0).fit(X, y)\n"
+        "    print(model.support_.tolist() == [1, 6], 'torch' in sys.modules)"
+    )
+    said = python("-c", program).split()
+    assert said[:4] == ["True", "False"] * 2
+    assert said[5::2] == ["False", "True"]
+
+
+@pytest.mark.parametrize("command", ["learn --n 8 --k 2", "claims H1-lemma-19 --scale smoke"])
+def test_short_commands_do_not_wait_for_what_they_do_not_use(command):
+    heavy = ("torch._dynamo", "sympy", "matplotlib", "sklearn", "pandas", "transformers", "scipy")
+    program = (
+        f"code, said = answer({command.split()!r})\n"
+        f"print(json.dumps([code, [name for name in {heavy!r} if name in sys.modules]]))"
+    )
+    assert json.loads(without((), program)) == [0, []]
+
+
 def test_every_public_name_has_one_home():
     module = ast.parse((SOURCE / "__init__.py").read_text())
     typed = {alias.name for node in ast.walk(module) if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -176,7 +213,7 @@ def test_files_that_need_a_library_of_their_own(tmp_path):
 
 
 def test_in_python_it_is_an_import_error_too():
-    modules = ("estimator", "figures", "explorer.app", "language_models.loading")
+    modules = ("estimator.classifier", "figures", "explorer.app", "language_models.loading")
     program = (
         "import importlib, parityscope as ps\n"
         "def said(action):\n"
@@ -193,30 +230,35 @@ def test_in_python_it_is_an_import_error_too():
 
 
 def completions(line):
+    """Return what a shell is offered, and at the end the libraries that were loaded for it, with commas between."""
     return python(
         "-c",
-        "import sys; sys.argv[0] = 'parityscope'; from parityscope.cli import main; main()",
+        "import atexit, sys; sys.argv[0] = 'parityscope'; from parityscope.cli import main\n"
+        "atexit.register(lambda: print(*{name.partition('.')[0] for name in sys.modules}, sep=','))\n"
+        "main()",
         _PARITYSCOPE_COMPLETE="complete_bash",
         COMP_WORDS=line,
         COMP_CWORD=str(line.count(" ")),
     ).split()
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("parityscope ", COMMANDS),
-        ("parityscope learn --recipe re", ("repaired",)),
-        ("parityscope learn --recipe ", RECIPES),
-        ("parityscope reproduce H1-figure-1 H2-", [name for name in EXPERIMENT_IDS if name.startswith("H2-")]),
-        ("parityscope rows folder --experiment phase-n", ("phase-n-k",)),
-        ("parityscope claims H1-th", [claim.id for claim in all_claims() if claim.id.startswith("H1-th")]),
-        ("parityscope claims --scale ", ("smoke", "laptop", "paper")),
-        ("parityscope bench ri", ("risk",)),
-    ],
-)
-def test_the_shell_completes(line, expected):
-    assert completions(line) == list(expected)
+COMPLETIONS = {
+    "parityscope ": COMMANDS,
+    "parityscope learn --recipe re": ("repaired",),
+    "parityscope learn --recipe ": RECIPES,
+    "parityscope reproduce H1-figure-1 H2-": [name for name in EXPERIMENT_IDS if name.startswith("H2-")],
+    "parityscope rows folder --experiment phase-n": ("phase-n-k",),
+    "parityscope claims H1-th": [claim.id for claim in all_claims() if claim.id.startswith("H1-th")],
+    "parityscope claims --scale ": ("smoke", "laptop", "paper"),
+    "parityscope bench ri": ("risk",),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), COMPLETIONS.items())
+def test_the_shell_completes_without_waiting_for_torch(line, expected):
+    *names, libraries = completions(line)
+    assert names == list(expected)
+    assert "torch" not in libraries.split(",")
 
 
 def test_the_completion_script():

@@ -18,7 +18,7 @@ EXTRA_OF = {
     "dask_jobqueue": "cluster",
     "submitit": "cluster",
     "sklearn": "sklearn",
-    "scipy": "sklearn",
+    "threadpoolctl": "sklearn",
     "pandas": "sklearn",
     "skrebate": "baselines",
     "transformers": "lm",

@@ -7,10 +7,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import naming_the_extra
 from parityscope.learning import Learned
 from parityscope.measures import Share
-from parityscope.training.checkpoint import write_atomically
 
 with naming_the_extra():
     import matplotlib

@@ -25,6 +25,7 @@ from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
 from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
+from parityscope.training.optimisers import Optimiser
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, check_trainable_together, named_recipe
 
 LEARNED_ACCURACY = 0.99
@@ -229,7 +230,7 @@ def _objective(
 
 def _optimiser(
     model: ParityTransformer, problems: Sequence[Parity], recipes: Sequence[Recipe], *, from_examples: bool
-) -> torch.optim.Optimizer:
+) -> Optimiser:
     if recipes[0].optimiser != "gauss-newton":
         return make_optimiser(model, *recipes)
     if from_examples:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parityscope.atomic_files import write_atomically
 from parityscope.claims import check
 from parityscope.claims.contract import Claim
 from parityscope.errors import InvalidInput
@@ -18,7 +19,7 @@ from parityscope.reference import reference_picture
 from parityscope.results import CLAIMS_ID, checks_of, claim_address, context_of, stored_claims, stored_rows, work_of
 from parityscope.store import Store
 from parityscope.sweep import InProcess, Launcher, Progress, Work, run_together
-from parityscope.training.checkpoint import checkpoints_in, write_atomically
+from parityscope.training.checkpoint import checkpoints_in
 
 if TYPE_CHECKING:
     from parityscope.report import Section

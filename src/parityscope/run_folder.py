@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput
 from parityscope.learning import Learned
-from parityscope.training.checkpoint import write_atomically
 
 
 @dataclass(frozen=True)

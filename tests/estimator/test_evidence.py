@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from scipy.stats import fisher_exact
 
 from parityscope.estimator.evidence import (
@@ -13,6 +14,7 @@ from parityscope.estimator.evidence import (
     correlation,
     exact_log_p,
     exact_log_tail,
+    log_factorial,
     log_family,
     rows_needed,
 )
@@ -36,6 +38,11 @@ def test_tail_agrees_with_scipy_for_unbalanced_classes():
     labels = np.where(random.rand(300) < 0.7, chi, np.where(random.rand(300) < 0.4, 1, -1)).astype(np.int8)
     table = [[((chi == a) & (labels == b)).sum() for b in (1, -1)] for a in (1, -1)]
     assert math.exp(exact_log_tail(chi, labels)) == pytest.approx(fisher_exact(table, "greater").pvalue, rel=1e-9)
+
+
+def test_log_factorials_are_scipys():
+    counts = np.concatenate([np.arange(200.0), np.geomspace(200, 1e9, 50).round()])
+    assert log_factorial(counts) == pytest.approx(gammaln(counts + 1), rel=1e-14, abs=1e-14)
 
 
 def test_correlation_is_numpys():

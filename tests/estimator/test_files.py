@@ -48,6 +48,16 @@ def test_every_format_gives_the_same_answer(table, tmp_path, monkeypatch, capsys
     assert found["ignored"] == {"serial": "text of 400 different values", "plant": "constant"}
 
 
+def test_columns_of_pandas_own_types_are_numbers_too(table, tmp_path, monkeypatch, capsys):
+    table["b"], table["c"], table["d"] = (
+        table[name].astype(kind) for name, kind in (("b", "Int64"), ("c", "boolean"), ("d", "float32"))
+    )
+    table.to_parquet(tmp_path / "faults.parquet")
+    code, out, _ = fit(monkeypatch, capsys, tmp_path / "faults.parquet", "--target", "fault", "--json")
+    assert code == 0
+    assert json.loads(out)["columns"] == ["b", "shift"]
+
+
 def test_people_see_columns_truth_table_and_a_picture(table, tmp_path, monkeypatch, capsys):
     table.to_csv(tmp_path / "faults.csv", index=False)
     out = tmp_path / "new" / "folder"
@@ -75,6 +85,7 @@ def test_nothing_found_is_an_answer(table, tmp_path, monkeypatch, capsys):
         ("a,b\n1,2\n", (), "has no column 'y': choose one of a, b"),
         ("y\n1\n0\n", (), "has no column to search besides 'y'"),
         ("a,b,y\n1,,0\n1,,1\n", (), "has 2 missing values in column 'b': drop these rows or fill them in"),
+        ("a,b,y\n1,inf,0\n1,2,1\n", (), "has infinite values in column 'b': drop these rows or replace them"),
         ("a,y\n" + "1,0\n0,0\n" * 5, (), "y has one class only"),
         ("a,y\n" + "1,0\n0,1\n1,2\n" * 5, (), "y has 3 classes"),
         ("a,y\n" + "1,0\n0,1\n" * 5, ("--k", 2), "k must lie between 1 and the number of columns 1, got 2"),

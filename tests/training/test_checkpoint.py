@@ -3,7 +3,7 @@ import torch
 
 from parityscope import RECIPES, InvalidInput, draw_problems
 from parityscope.training.build import build_model
-from parityscope.training.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import TrainingState, descend, make_optimiser
 from parityscope.training.objectives import population_objective
 
@@ -48,17 +48,3 @@ def test_a_damaged_checkpoint_is_a_sentence_and_stays_on_disk(tmp_path, content)
     with pytest.raises(InvalidInput, match="is not a readable checkpoint"):
         load_checkpoint(path, {}, model, optimiser)
     assert path.read_bytes() == content
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def fail(_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from parityscope.training.optimisers import Adam
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -51,13 +53,13 @@ def maximise(
     best_index = values.topk(min(keep, len(starts))).indices
     points = starts[best_index].clone().requires_grad_()
     best_value, best_point = values[best_index].clone(), starts[best_index].clone()
-    optimiser = torch.optim.Adam([points], lr=rate, maximize=True)
+    optimiser = Adam([points], rate)
     for _ in range(steps):
         optimiser.zero_grad()
         found = objective(points, best_index)
         better = found.detach() > best_value
         best_value[better], best_point[better] = found.detach()[better], points.detach()[better]
-        found.sum().backward()
+        (-found).sum().backward()
         assert points.grad is not None
         points.grad.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
         optimiser.step()

@@ -51,7 +51,7 @@ class Circle:
 
     def gradient(self, heads: Tensor, x: Tensor) -> Tensor:
         """Return ∇ŷ for pairs of heads and inputs: (batch, 2k)."""
-        return vmap(grad(self.prediction))(heads, x).flatten(-2)
+        return gradients_of(lambda at: vmap(self.prediction)(at, x), heads).flatten(-2)
 
     def second_derivatives(self, heads: Tensor, x: Tensor) -> Tensor:
         """Return the Hessian of ŷ for pairs of heads and inputs: (batch, 2k, 2k)."""
@@ -70,7 +70,7 @@ class Circle:
 
     def risk_gradient(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
         """Return ∇ of the population risk for a batch of heads: (batch, k, 2)."""
-        return vmap(grad(self.risk), in_dims=(0, None))(heads, support)
+        return gradients_of(vmap(lambda one: self.risk(one, support)), heads)
 
     def risk_second_derivatives(self, heads: Tensor, support: tuple[int, ...]) -> Tensor:
         """Return the Hessian of the population risk for a batch of heads: (batch, 2k, 2k)."""
@@ -96,6 +96,21 @@ def unit_heads(count: int, k: int, generator: torch.Generator) -> Tensor:
     """
     angle = 2 * torch.pi * torch.rand(count, k, generator=generator, dtype=torch.float64)
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
+
+
+def gradients_of(values: Callable[[Tensor], Tensor], heads: Tensor) -> Tensor:
+    """Return the gradient of every value with respect to its own heads; differentiable where the heads are.
+
+    (`torch.func.grad` does the same, but imports torch's compiler, which takes longer than most checks.)
+
+    >>> gradients_of(lambda heads: heads.square().sum(-1), torch.tensor([[3.0, -1.0], [0.0, 2.0]])).tolist()
+    [[6.0, -2.0], [0.0, 4.0]]
+    """
+    further = heads.requires_grad and torch.is_grad_enabled()
+    with torch.enable_grad():
+        at = heads if heads.requires_grad else heads.detach().requires_grad_()
+        (found,) = torch.autograd.grad(values(at).sum(), at, create_graph=further)
+    return found
 
 
 def gradient_by_differences(
@@ -124,7 +139,7 @@ def example_gradients(circle: Circle, heads: Tensor, x: Tensor, y: Tensor) -> Te
     >>> torch.allclose(mean, circle.risk_gradient(heads, support)[0])
     True
     """
-    return vmap(grad(circle.loss), in_dims=(None, 0, 0))(heads, x, y)
+    return gradients_of(lambda at: vmap(circle.loss)(at, x, y), heads.expand(len(x), *heads.shape))
 
 
 def sharp_circle() -> Circle:

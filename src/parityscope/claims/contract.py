@@ -12,6 +12,15 @@ Verdict = Literal["holds", "holds in part", "fails", "not testable here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
+def paper_of(claim_id: str) -> str:
+    """Return the short name of the paper that a claim is from.
+
+    >>> paper_of("H1-lemma-19")
+    'H1'
+    """
+    return claim_id.split("-", maxsplit=1)[0]
+
+
 def _no_rows(experiment_id: str) -> Sequence[Row]:
     return ()
 
@@ -75,7 +84,7 @@ class Claim:
     @property
     def paper(self) -> str:
         """The paper's short name: H1, H2, W, or P for the project's own."""
-        return self.id.split("-")[0]
+        return paper_of(self.id)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from parityscope.models import FFNN1, ParityTransformer, parity_ffnn, parity_tra
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.risk import population_risk
 from parityscope.theory import parity_ffnn_parameters, parity_transformer_parameters
+from parityscope.training.optimisers import Adam
 
 
 def _proposition_3_ffnn(context: Context) -> Check:
@@ -83,7 +84,7 @@ def _lowest_risk_without_an_input(starts: int, steps: int) -> float:
     seen = torch.ones(n, dtype=torch.float64)
     seen[support[0]] = 0.0
     x, y = next(Parity(n, support).enumerate())
-    optimiser = torch.optim.Adam(net.parameters(), lr=0.02)
+    optimiser = Adam(net.parameters(), 0.02)
     lowest = torch.inf
     for _ in range(steps):
         optimiser.zero_grad()

@@ -14,6 +14,7 @@ from parityscope import theory
 from parityscope.claims.contract import Check, Claim, Context
 from parityscope.models.positions import circle
 from parityscope.problems import bits_of, seeded_generator
+from parityscope.training.optimisers import Adam
 
 _SCALE = 2.0**60  # a power of two, so that scaling embeddings rounds nothing
 
@@ -52,7 +53,7 @@ def _attack(n: int, groups: int, width: int, steps: int) -> dict[str, Any]:
     norms = torch.linspace(0.01, 1.0, groups, dtype=torch.float64) * n / 5
     bound = torch.tensor([theory.fixed_attention_bound(n, 1, float(norm), 1.0) for norm in norms])
     parameters = [row, beta, hidden_bias, alpha, bias]
-    optimiser = torch.optim.Adam(parameters, lr=0.02)
+    optimiser = Adam(parameters, 0.02)
     best, at = math.inf, dict[str, float]()
     for _ in range(steps):
         optimiser.zero_grad()
@@ -80,7 +81,7 @@ def _best_unbounded(n: int, starts: int, width: int, steps: int) -> dict[str, An
     labels = (1 - 2 * bits[:, rank]).T
     shapes = ((starts, width, 4), (starts, width), (starts, width), (starts,))
     parameters = [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
-    optimiser = torch.optim.Adam(parameters, lr=0.02)
+    optimiser = Adam(parameters, 0.02)
     for _ in range(steps):
         beta, hidden_bias, alpha, bias = parameters
         optimiser.zero_grad()

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import grad
 
 from parityscope import theory
 from parityscope.claims.attack import Attack, maximise
@@ -17,6 +16,7 @@ from parityscope.claims.circle import (
     appendix_assumption,
     example_gradients,
     gradient_by_differences,
+    gradients_of,
     near_peak,
     sharp_circle,
     unit_heads,
@@ -70,7 +70,7 @@ def _lemma_18(context: Context) -> Check:
     gamma = _cut(circle, circle.attention(starts[0]))
     true_at_ones = float(_score_gradient(circle, gamma, ones, printed=False))
     # Second route to the same zero: S = Σ_j c_j does not move when every bit is 1.
-    slope = grad(lambda heads: circle.attention(heads).sum())(starts[0])
+    slope = gradients_of(circle.attention, starts[0])
     far_bit = "one bit far off"
     verdict: Verdict = "fails" if ideal < 1 else "holds" if real >= 1 and true_at_ones > 1e-12 else "holds in part"
     return Check(

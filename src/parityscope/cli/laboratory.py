@@ -32,10 +32,10 @@ def _scales() -> Sequence[str]:
     return SCALES
 
 
-def _claims_and_papers() -> list[str]:
-    from parityscope.claims import all_claims
+def _claim_names() -> Sequence[str]:
+    from parityscope.claims import claim_names
 
-    return list(dict.fromkeys(name for claim in all_claims() for name in (claim.paper, claim.id)))
+    return claim_names()
 
 
 @app.command()
@@ -175,7 +175,7 @@ def claims(
         typer.Argument(
             metavar="[ID ...]",
             help="Claims, or papers such as H1; otherwise all.",
-            autocompletion=completing(_claims_and_papers),
+            autocompletion=completing(_claim_names),
         ),
     ] = None,
     scale: Annotated[
@@ -224,10 +224,10 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    from parityscope.atomic_files import write_atomically
     from parityscope.benchmarking import measured_alone, run_benchmark, stored_text
     from parityscope.terminal.progress import bench_progress
     from parityscope.terminal.tables import bench_table
-    from parityscope.training.checkpoint import write_atomically
 
     chosen = names or benchmark_names()
     measure = run_benchmark if len(chosen) == 1 else measured_alone

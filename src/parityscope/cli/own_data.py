@@ -28,7 +28,7 @@ def fit(
     Finding nothing is an answer too: then no interaction of that size can be told from chance in these rows.
     """
     from parityscope.estimator.files import fit_file, write_fit
-    from parityscope.terminal.own_data import show_fit
+    from parityscope.terminal.interactions import show_fit
 
     with interruptible("nothing is stored by this command"):
         fitted = fit_file(data, target, k=k, max_k=max_k, seed=seed)
@@ -81,8 +81,8 @@ def entropy(
     from parityscope.language_models.loading import load_language_model
     from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
     from parityscope.store import Store
-    from parityscope.terminal.own_data import show_study
     from parityscope.terminal.progress import entropy_progress
+    from parityscope.terminal.studies import show_study
 
     path = data or OWN_PROBLEMS
     problems = list(

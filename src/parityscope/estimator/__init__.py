@@ -1,8 +1,20 @@
-"""The scikit-learn face: find the few columns whose parity is the label, and say how sure that is."""
+"""The scikit-learn face: find the few columns whose parity is the label, and say how sure that is.
 
-from parityscope.errors import naming_the_extra
+A name is imported when it is first used: `parityscope fit` does without scikit-learn, which takes longer to load than
+most tables take to search.
+"""
 
-with naming_the_extra():
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
     from parityscope.estimator.classifier import NothingFound, SparseParityClassifier, TiedColumns
 
 __all__ = ["NothingFound", "SparseParityClassifier", "TiedColumns"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from parityscope.estimator import classifier
+
+    return getattr(classifier, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
@@ -40,17 +39,6 @@ class Attended(NamedTuple):
 
     scored: Scored
     attention: Float[ndarray, "heads bits"]
-
-
-def rows_wanted(bits: int, k: int) -> float:
-    """Return how many noiseless rows the learner needs, roughly: n^{k−1} log n, the rate of gradient learning.
-
-    The factor 4 is a rule of thumb that decides only whether a training is worth trying; it was not fitted here.
-
-    >>> round(rows_wanted(100, 2))
-    1842
-    """
-    return 4 * float(bits) ** (k - 1) * math.log(max(2, bits))
 
 
 def find(

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from parityscope.errors import InvalidInput
-from parityscope.estimator.bits import encode
-from parityscope.estimator.evidence import p_text, rows_needed
-from parityscope.estimator.rules import Interaction, fit_rule, held_out_accuracy, prefers_table, truth_table
-from parityscope.estimator.search import SOLVERS, Candidate, Search, Solver
+from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.estimator.answer import Answer, Question, ask, numbered, two_classes
 
-_HELD_OUT = 0.3
-_OPEN_BUDGET, _GIVEN_BUDGET = 2e10, 1e12
+with naming_the_extra():
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
 
 
 class NothingFound(UserWarning):
@@ -116,42 +111,22 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def fit(self, X: Any, y: Any) -> SparseParityClassifier:
         """Search for the interaction; two classes of any type, no missing values."""
         X, y = validate_data(self, X, y, dtype="numeric")
-        labels = self._labels(y)
-        self._check_parameters(X.shape[1])
-        random = check_random_state(self.random_state)
-        order, train = _split(labels, random)
-        table = encode(X, order)
-        sizes = range(1, min(self.max_k, table.columns) + 1) if self.k is None else (self.k,)
-        search = Search(
-            X,
-            order,
-            table,
-            labels[order],
-            train,
-            [k for k in sizes if k <= table.columns],
-            self.k is not None,
-            self.alpha,
-            self._budget(),
-            random,
-        )
-        found = search.run(self.solver)
-        self.attempts_ = search.attempts
-        self.constant_ = np.array(table.constant, dtype=int)
-        if found is None:
-            self._nothing(search)
-        else:
-            self._keep(found, search)
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y")
+        if kind != "binary":
+            raise InvalidInput(
+                f"Only binary classification is supported. The type of the target is {kind}: "
+                f"y has {len(np.unique(y))} classes"
+            )
+        self.classes_, labels = two_classes(y)
+        question = Question(self.k, self.max_k, self.solver, self.alpha, self.budget)
+        self._keep(ask(question, X, labels, check_random_state(self.random_state), self._name))
         return self
 
     def predict_proba(self, X: Any) -> ndarray:
         """Return P(class) of every row, shape (rows, 2)."""
         check_is_fitted(self, "support_")
-        X = validate_data(self, X, reset=False, dtype="numeric")
-        if self._interaction is None:
-            second = np.full(len(X), self._share)
-        else:
-            values = {bit.column: X[:, bit.column] for bit in self._interaction.bits}
-            second = self._rule.probability(self._interaction, values)
+        second = self._answer.probability(validate_data(self, X, reset=False, dtype="numeric"))
         return np.column_stack([1 - second, second])
 
     def predict(self, X: Any) -> ndarray:
@@ -164,121 +139,27 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _labels(self, y: ndarray) -> ndarray:
-        """Return the classes as signs: −1 for the first, 1 for the second."""
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y")
-        if kind != "binary":
-            raise InvalidInput(
-                f"Only binary classification is supported. The type of the target is {kind}: "
-                f"y has {len(np.unique(y))} classes"
-            )
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInput(f"y has one class only, {self.classes_[0]!r}: two classes are needed")
-        return (2 * codes - 1).astype(np.int8)
-
-    def _budget(self) -> float:
-        if self.budget is not None:
-            return self.budget
-        return _OPEN_BUDGET if self.k is None else _GIVEN_BUDGET
-
-    def _check_parameters(self, n: int) -> None:
-        if self.solver not in SOLVERS:
-            raise InvalidInput(f"unknown solver {self.solver!r}: choose one of {', '.join(SOLVERS)}")
-        if self.k is not None and not 1 <= self.k <= n:
-            raise InvalidInput(f"k must lie between 1 and the number of columns {n}, got {self.k}")
-        if self.max_k < 1:
-            raise InvalidInput(f"max_k must be at least 1, got {self.max_k}")
-        if not 0 < self.alpha < 1:
-            raise InvalidInput(f"alpha must lie strictly between 0 and 1, got {self.alpha}")
-
-    def _keep(self, found: Candidate, search: Search) -> None:
-        interaction, table = found.interaction, search.table
-        values, labels, train = search.values(found.support), search.labels, search.train
-        use_table = prefers_table(interaction, values, labels, train)
-        agreement = float((interaction.chi(values) == labels).mean())
-        names = {column: self._name(column) for column in found.support}
-        self._interaction: Interaction | None = interaction
-        self._rule = fit_rule(interaction, values, labels, table=use_table)
-        self._share = float((labels > 0).mean())
-        self.support_ = np.array(found.support, dtype=int)
-        self.k_ = found.k
-        self.solver_: Solver | None = found.solver
-        self.p_value_ = math.exp(found.log_p)
-        self.noise_rate_ = min(agreement, 1 - agreement)
-        self.held_out_accuracy_ = held_out_accuracy(interaction, values, labels, train, table=use_table)
-        self.bits_ = [bit.describe(names[bit.column]) for bit in interaction.bits]
-        self.rule_ = "table" if use_table else "parity"
-        self.truth_table_ = truth_table(interaction, values, labels, names)
-        self.attention_ = found.attention
-        self.ties_ = {c: np.array(table.copies[c], dtype=int) for c in found.support if c in table.copies}
-        self.reason_ = (
-            f"{found.solver} proposed {', '.join(names.values())} from {train} rows; {len(labels) - train} held-out "
-            f"rows confirm it, and {p_text(found.log_p)} after paying for the search"
-        )
-        for column, others in self.ties_.items():
-            copies = ", ".join(map(self._name, others.tolist()))
-            warnings.warn(
-                f"{copies} and {names[column]} agree (or disagree) on every row: these data cannot tell them apart",
-                TiedColumns,
-                stacklevel=3,
-            )
-
-    def _nothing(self, search: Search) -> None:
-        labels = search.labels
-        self._interaction = None
-        self._share = float((labels > 0).mean())
-        self.support_ = np.array([], dtype=int)
-        self.k_ = 0
-        self.solver_ = None
-        self.p_value_ = math.exp(min((one.log_p for one in search.judged), default=0.0))
-        self.noise_rate_ = min(self._share, 1 - self._share)
-        held_out = labels[search.train :] > 0
-        self.held_out_accuracy_ = float((held_out == (self._share > 0.5)).mean())
-        self.bits_ = []
-        self.rule_ = "majority"
-        self.truth_table_ = []
-        self.attention_ = None
-        self.ties_ = {}
-        self.reason_ = _why_nothing(search)
-        warnings.warn(f"{self.reason_}; predict gives the majority class", NothingFound, stacklevel=3)
+    def _keep(self, answer: Answer) -> None:
+        self._answer = answer
+        self.support_ = np.array(answer.support, dtype=int)
+        self.k_ = len(answer.support)
+        self.solver_ = answer.solver
+        self.p_value_ = answer.p_value
+        self.noise_rate_ = answer.noise_rate
+        self.held_out_accuracy_ = answer.held_out_accuracy
+        self.bits_ = list(answer.bits)
+        self.rule_ = answer.rule
+        self.truth_table_ = answer.truth_table
+        self.attention_ = answer.attention
+        self.ties_ = {column: np.array(others, dtype=int) for column, others in answer.ties.items()}
+        self.constant_ = np.array(answer.constant, dtype=int)
+        self.attempts_ = answer.attempts
+        self.reason_ = answer.reason
+        for sentence in answer.tie_sentences(self._name):
+            warnings.warn(sentence, TiedColumns, stacklevel=3)
+        if answer.interaction is None:
+            warnings.warn(answer.nothing_sentence, NothingFound, stacklevel=3)
 
     def _name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)
-        return f"column {column}" if names is None else str(names[column])
-
-
-def _split(labels: ndarray, random: np.random.RandomState) -> tuple[ndarray, int]:
-    """Return an order of the rows whose first part is for training, both classes in proportion, and its length."""
-    first, rest = [], []
-    for sign in (-1, 1):
-        rows = random.permutation(np.flatnonzero(labels == sign))
-        held_out = round(_HELD_OUT * len(rows))
-        rest.append(rows[:held_out])
-        first.append(rows[held_out:])
-    train = random.permutation(np.concatenate(first))
-    return np.concatenate([train, *rest]), len(train)
-
-
-def _why_nothing(search: Search) -> str:
-    table, rows = search.table, len(search.labels)
-    if not table.bits:
-        return "nothing found: every column is constant"
-    if not search.sizes:
-        return f"nothing found: only {table.columns} different columns that vary"
-    smallest = min(search.sizes)
-    needed = rows_needed(table.choices, smallest, search.alpha, k_is_known=search.k_is_known)
-    if rows < needed:
-        return (
-            f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of {table.columns} columns "
-            f"takes {needed}"
-        )
-    if not search.searched:
-        return f"nothing found: {search.attempts[-1].outcome}"
-    best = math.exp(min(one.log_p for one in search.judged))
-    sizes = ", ".join(map(str, search.searched))
-    return (
-        f"nothing found: no parity of {sizes} of {table.columns} columns stands out in {rows} rows "
-        f"(best corrected p-value {best:.2g})"
-    )
+        return numbered(column) if names is None else str(names[column])

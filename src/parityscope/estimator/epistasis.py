@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 from jaxtyping import Int8, Int64
 from numpy import ndarray
 
 from parityscope.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import torch
 
 
 def draw_epistasis(
@@ -19,10 +23,13 @@ def draw_epistasis(
     is 1/2 ± δ, plus when exactly one of the two loci is heterozygous: a heterozygote has probability 1/2, so neither
     locus has a marginal effect. Heritability is the variance of the risk over that of the class, (2δ)².
 
+    >>> import torch
     >>> X, y, support = draw_epistasis(20, 100, heritability=0.4, generator=torch.Generator().manual_seed(0))
     >>> X.shape, sorted(set(X.ravel().tolist())), len(support)
     ((100, 20), [0, 1, 2], 2)
     """
+    import torch
+
     if loci < 2 or rows < 1 or not 0 <= heritability <= 1:
         raise InvalidInput(
             f"needs at least 2 loci, 1 row and a heritability from 0 to 1, got {loci}, {rows} and {heritability}"

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cache
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int8
 from numpy import ndarray
 
+from parityscope.errors import naming_the_extra
 from parityscope.estimator.evidence import phi
-from parityscope.threads import single_threaded
+
+with naming_the_extra():
+    from threadpoolctl import ThreadpoolController
 
 WALSH_BITS = 20  # 2^20 characters take a tenth of a second
 _KEPT = 4
 _GROUP_NUMBERS = 2**22
 _BLOCK_NUMBERS = 2**23  # 32 MB of floats at a time
-_WORTH_A_THREAD = 1e9  # multiplications of one product
+_BLOCK_ROWS = 2**13  # longer rows leave the cache
+_WORTH_A_THREAD = 4e9  # multiplications of one product: half a second of a core
 
 
 class Scored(NamedTuple):
@@ -110,7 +115,7 @@ def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k
         return _merge([], strength, np.empty((1, 0), dtype=int), 0)
     best: list[Scored] = []
     different = np.triu(owner[:, None] != owner[None, :], 1)
-    with single_threaded(len(signs) ** 2 * rows < _WORTH_A_THREAD):
+    with _threads_for(len(signs) ** 2 * min(rows, _BLOCK_ROWS)):
         for prefixes, start in _prefixes(len(signs), rows, k, owner):
             products = np.ones((len(prefixes), rows), dtype=np.int8)
             for position in prefixes.T:
@@ -141,16 +146,26 @@ def _prefixes(bits: int, rows: int, k: int, owner: ndarray) -> Iterator[tuple[nd
                 yield prefixes, last + 1
 
 
+def _threads_for(multiplications: float) -> AbstractContextManager[Any]:
+    """Keep small products on the calling thread: on a busy machine a team of threads mostly waits for its members."""
+    return _blas().limit(limits=1 if multiplications < _WORTH_A_THREAD else None, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
+
+
 def _weighted_pairs(signs: ndarray, weights: ndarray) -> Float[ndarray, "weightings bits bits"]:
     """Return Σ_r w_r z_ar z_br for all pairs (a, b) and every row of weights, a block of rows at a time."""
     (bits, rows), many = signs.shape, len(weights)
-    total = torch.zeros(many * bits, bits, dtype=torch.float64)
-    step = max(1, _BLOCK_NUMBERS // (many * bits))
+    total = np.zeros((many * bits, bits))
+    step = min(_BLOCK_ROWS, max(1, _BLOCK_NUMBERS // (many * bits)))
     for start in range(0, rows, step):
         block = signs[:, start : start + step]
         left = (weights[:, None, start : start + step] * block).reshape(many * bits, -1)
-        total += torch.from_numpy(left).float() @ torch.from_numpy(block).float().T
-    return total.reshape(many, bits, bits).numpy()
+        total += left.astype(np.float32) @ block.astype(np.float32).T
+    return total.reshape(many, bits, bits)
 
 
 def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int) -> list[Scored]:

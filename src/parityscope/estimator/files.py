@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.estimator.answer import Answer, Question, ask, two_classes
 from parityscope.estimator.bits import FEW_LEVELS
-from parityscope.estimator.classifier import SparseParityClassifier
-from parityscope.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 _READ_CSV = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _FORMATS = ".csv, .tsv or .tab (plain or .gz) or .parquet"
@@ -28,15 +27,19 @@ _FORMATS = ".csv, .tsv or .tab (plain or .gz) or .parquet"
 class Fitted:
     """What `parityscope fit` found in a file.
 
-    >>> spellings = {"shift": ("day", "night")}
-    >>> fitted = Fitted(Path("faults.csv"), "fault", SparseParityClassifier(), spellings, {}, (), rows=100, seconds=0.1)
-    >>> fitted.spelled("shift", "1")
-    'night'
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
+    >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
+    >>> fitted = fit_file(path, "fault")
+    >>> fitted.bits, fitted.spelled("shift", "1")
+    (['shift = night'], 'night')
     """
 
     path: Path
     target: str
-    model: SparseParityClassifier
+    names: tuple[str, ...]  # of the columns that were searched
+    classes: np.ndarray
+    answer: Answer
     spellings: dict[str, tuple[str, ...]]  # how the values of text columns are written, by code
     ignored: dict[str, str]  # columns that took no part, and why
     notes: tuple[str, ...]
@@ -46,16 +49,16 @@ class Fitted:
     @property
     def columns(self) -> list[str]:
         """The names of the found columns."""
-        return [str(self.model.feature_names_in_[column]) for column in self.model.support_]
+        return [self.names[column] for column in self.answer.support]
 
     @property
     def bits(self) -> list[str]:
         """The questions whose parity is taken."""
-        if self.model._interaction is None:
+        if self.answer.interaction is None:
             return []
         return [
             bit.describe(name, partial(self._spelled_number, name))
-            for bit, name in zip(self.model._interaction.bits, self.columns, strict=True)
+            for bit, name in zip(self.answer.interaction.bits, self.columns, strict=True)
         ]
 
     def spelled(self, column: str, value: str) -> str:
@@ -70,7 +73,7 @@ class Fitted:
         """Return the combinations of values with their rows and the share of the second class."""
         names = self.columns
         table = []
-        for cell in self.model.truth_table_:
+        for cell in self.answer.truth_table:
             by_column = len(cell.values) == len(names)
             values = (
                 {name: self.spelled(name, value) for name, value in zip(names, cell.values, strict=True)}
@@ -83,30 +86,27 @@ class Fitted:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `fit --json` prints; `accuracy` is that of held-out rows."""
-        model = self.model
+        answer = self.answer
         return {
-            "support": model.support_.tolist(),
+            "support": list(answer.support),
             "columns": self.columns,
-            "k": model.k_,
-            "accuracy": model.held_out_accuracy_,
-            "p_value": model.p_value_,
-            "noise_rate": model.noise_rate_,
+            "k": len(answer.support),
+            "accuracy": answer.held_out_accuracy,
+            "p_value": answer.p_value,
+            "noise_rate": answer.noise_rate,
             "bits": self.bits,
-            "solver": model.solver_,
-            "reason": model.reason_,
-            "rule": model.rule_,
+            "solver": answer.solver,
+            "reason": answer.reason,
+            "rule": answer.rule,
             "target": self.target,
-            "classes": [_plain(one) for one in model.classes_],
+            "classes": [_plain(one) for one in self.classes],
             "rows": self.rows,
-            "features": model.n_features_in_,
+            "features": len(self.names),
             "truth_table": self.truth_table(),
-            "ties": {
-                str(model.feature_names_in_[c]): [str(model.feature_names_in_[other]) for other in others]
-                for c, others in model.ties_.items()
-            },
+            "ties": {self.names[c]: [self.names[other] for other in others] for c, others in answer.ties.items()},
             "ignored": self.ignored,
             "notes": list(self.notes),
-            "attempts": [vars(attempt) for attempt in model.attempts_],
+            "attempts": [vars(attempt) for attempt in answer.attempts],
             "seconds": round(self.seconds, 3),
         }
 
@@ -119,26 +119,28 @@ def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, 
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
     >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
     >>> fitted = fit_file(path, "fault")
-    >>> fitted.bits, fitted.model.held_out_accuracy_
+    >>> fitted.bits, fitted.answer.held_out_accuracy
     (['a = 1', 'c = 1'], 1.0)
     """
     frame = read_table(path)
     if target not in frame.columns:
-        names = ", ".join(map(str, frame.columns[:12])) + (", …" if len(frame.columns) > 12 else "")
-        raise InvalidInput(f"{path} has no column {target!r}: choose one of {names}")
+        some = ", ".join(map(str, frame.columns[:12])) + (", …" if len(frame.columns) > 12 else "")
+        raise InvalidInput(f"{path} has no column {target!r}: choose one of {some}")
     _check_complete(frame, path)
-    X, spellings, ignored = _features(frame.drop(columns=target))
-    if X.shape[1] == 0:
+    columns, spellings, ignored = _features(frame.drop(columns=target), path)
+    if not columns:
         raise InvalidInput(f"{path} has no column to search besides {target!r}")
+    names = tuple(columns)
+    classes, labels = two_classes(frame[target].to_numpy(), target)
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = SparseParityClassifier(k, max_k=max_k, random_state=seed).fit(X, frame[target].to_numpy())
+    X = np.column_stack(list(columns.values()))
+    answer = ask(Question(k, max_k), X, labels, np.random.RandomState(seed), names.__getitem__)
     seconds = time.perf_counter() - started
-    for column in model.constant_:
-        ignored[str(X.columns[column])] = "constant"
-    notes = tuple(str(one.message) for one in caught)
-    return Fitted(path, target, model, spellings, ignored, notes, len(frame), seconds)
+    ignored |= {names[column]: "constant" for column in answer.constant}
+    notes = answer.tie_sentences(names.__getitem__)
+    if answer.interaction is None:
+        notes.append(answer.nothing_sentence)
+    return Fitted(path, target, names, classes, answer, spellings, ignored, tuple(notes), len(frame), seconds)
 
 
 def write_fit(fitted: Fitted, out: Path) -> list[str]:
@@ -208,15 +210,17 @@ def _check_complete(frame: DataFrame, path: Path) -> None:
         )
 
 
-def _features(frame: DataFrame) -> tuple[DataFrame, dict[str, tuple[str, ...]], dict[str, str]]:
+def _features(frame: DataFrame, path: Path) -> tuple[dict[str, np.ndarray], dict[str, tuple[str, ...]], dict[str, str]]:
     """Return the columns as numbers: text of a few values by codes in alphabetical order, other text left out."""
     spellings: dict[str, tuple[str, ...]] = {}
     ignored: dict[str, str] = {}
-    columns: dict[str, Series | np.ndarray] = {}
+    columns: dict[str, np.ndarray] = {}
     for name in frame.columns:
         values = frame[name]
         if values.dtype.kind in "biuf":
-            columns[name] = values
+            columns[name] = values.to_numpy(dtype=values.dtype.type)  # also from pandas' own types of number
+            if not np.isfinite(columns[name]).all():
+                raise InvalidInput(f"{path} has infinite values in column {name!r}: drop these rows or replace them")
             continue
         levels, codes = np.unique(values.astype(str).to_numpy(dtype=object), return_inverse=True)
         if len(levels) > FEW_LEVELS:
@@ -224,7 +228,7 @@ def _features(frame: DataFrame) -> tuple[DataFrame, dict[str, tuple[str, ...]], 
         else:
             columns[name] = codes.astype(np.int8)
             spellings[name] = tuple(levels)
-    return type(frame)(columns, index=frame.index), spellings, ignored
+    return columns, spellings, ignored
 
 
 def _plain(value: Any) -> Any:

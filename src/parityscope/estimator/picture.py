@@ -33,13 +33,13 @@ def interaction_figure(fitted: Fitted) -> Figure:
         axes.text(0.5, 0.5, "nothing found", ha="center", va="center", fontsize=14)
         axes.set_axis_off()
         return figure
-    if fitted.model.k_ == 2 and len(table[0]["values"]) == 2:
+    if len(fitted.columns) == 2 and len(table[0]["values"]) == 2:
         figure, axes = new_figure(6, 4.6)
         _map(figure, axes, fitted, label)
     else:
         figure, axes = new_figure(max(6.0, min(14.0, 1.5 + 0.35 * len(table))), 4.4)
         _bars(axes, fitted, label)
-    axes.set_title(f"{' × '.join(fitted.columns)}: held-out accuracy {fitted.model.held_out_accuracy_:.3f}", wrap=True)
+    axes.set_title(f"{' × '.join(fitted.columns)}: held-out accuracy {fitted.answer.held_out_accuracy:.3f}", wrap=True)
     return figure
 
 

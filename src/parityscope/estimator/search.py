@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int8
 from numpy import ndarray
 
-from parityscope.estimator import attention, elimination, exhaustive
+from parityscope.estimator import elimination, exhaustive
 from parityscope.estimator.bits import BitTable, refine
 from parityscope.estimator.evidence import (
     clearly_better,
@@ -31,6 +31,17 @@ SOLVERS: tuple[Solver, ...] = ("auto", "attention", "elimination", "exhaustive")
 _CHEAP = 5e9  # multiplications of an exhaustive search that are not worth avoiding: less than a second
 _FREE = 1e9
 _DOMINANT = 0.5  # squared correlations of different parities add up to 1 at most: above this none can be stronger
+
+
+def rows_wanted(bits: int, k: int) -> float:
+    """Return how many noiseless rows attention needs, roughly: n^{k−1} log n, the rate of gradient learning.
+
+    The factor 4 is a rule of thumb that decides only whether a training is worth trying; it was not fitted here.
+
+    >>> round(rows_wanted(100, 2))
+    1842
+    """
+    return 4 * float(bits) ** (k - 1) * math.log(max(2, bits))
 
 
 @dataclass(frozen=True)
@@ -203,6 +214,8 @@ class Search:
 
     def _attend(self, k: int) -> None:
         """Train attention on k heads, with restarts until one is believed."""
+        from parityscope.estimator import attention  # here, not above: it is the only solver that needs torch
+
         seed = int(self.random.randint(2**31 - attention.RESTARTS))
         started = time.perf_counter()
         for attended in attention.find(self._signs, self._labels, k, seed, owner=self.table.owner):
@@ -237,10 +250,10 @@ class Search:
         """Return the sizes with enough rows for a gradient to see anything; a given k is tried anyway."""
         if self.k_is_known:
             return list(self.sizes)
-        tried = [k for k in self.sizes if attention.rows_wanted(len(self.table.bits), k) <= 4 * self.train]
+        tried = [k for k in self.sizes if rows_wanted(len(self.table.bits), k) <= 4 * self.train]
         for k in self.sizes:
             if k not in tried:
-                wanted = attention.rows_wanted(len(self.table.bits), k)
+                wanted = rows_wanted(len(self.table.bits), k)
                 self._note("attention", k, f"not tried: would need about {wanted:.1g} rows, there are {self.train}")
                 break
         return tried

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor
 
 from parityscope.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
 
 Scale = Literal["smoke", "demo", "reference", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

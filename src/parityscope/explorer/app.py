@@ -22,6 +22,7 @@ from parityscope.errors import InvalidInput
 from parityscope.explorer.chain import ChainSettings, Decoders
 from parityscope.explorer.client import Client
 from parityscope.explorer.landscape import LandscapeSettings, landscape
+from parityscope.explorer.limits import LONGEST_REQUEST, Bounded
 from parityscope.explorer.live import TRAINING_THREAD
 from parityscope.explorer.one_step import OneStepSettings, one_step
 from parityscope.explorer.results import Results
@@ -31,7 +32,6 @@ from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STATIC = Path(__file__).parent / "static"
-_LONGEST_BODY = 20_000
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline';"
@@ -61,6 +61,7 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     app.add_exception_handler(InvalidInput, _sentence)
 
     _guard(app, hosts)
+    app.add_middleware(Bounded)  # around everything: what is added last comes first
     _add_page(app)
     _add_questions(app, room, Decoders())
     _add_results(app, room, Results(store))
@@ -69,14 +70,12 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
 
 
 def _guard(app: FastAPI, hosts: tuple[str, ...] | None) -> None:
-    """Refuse foreign addresses, origins and long requests, and say what a page may load."""
+    """Refuse foreign addresses and origins, and say what a page may load."""
 
     @app.middleware("http")
     async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         if not _welcome(request.headers, hosts):
             return JSONResponse({"message": "this address or origin is not served"}, 403)
-        if int(request.headers.get("content-length") or 0) > _LONGEST_BODY:
-            return JSONResponse({"message": f"a request has at most {_LONGEST_BODY} bytes"}, 413)
         response = await call_next(request)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
@@ -194,7 +193,7 @@ def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) 
         host=host,
         port=port,
         log_level="warning",
-        ws_max_size=4 * _LONGEST_BODY,
+        ws_max_size=LONGEST_REQUEST,
         ws_ping_interval=20,
         ws_per_message_deflate=False,  # it costs more than this machine saves by it
         timeout_graceful_shutdown=2,

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput, naming_the_extra
 from parityscope.experiments.contract import Row
-from parityscope.training.checkpoint import write_atomically
 
 
 def flat(row: Row) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,33 +16,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from parityscope.atomic_files import write_atomically
 from parityscope.errors import InvalidInput
 from parityscope.training.descent import TrainingState
+from parityscope.training.optimisers import Optimiser
 
 _SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the whole new one, also after a crash.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder, "new", "row.json"), b"{}")  # folders are made as needed
-    ...     [path.name for path in Path(folder, "new").iterdir()]
-    ['row.json']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 
@@ -77,7 +55,7 @@ def save_tensors(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimiser,
     state: Mapping[str, Tensor],
 ) -> None:
     """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to.
@@ -100,9 +78,7 @@ def save_tensors(
     write_atomically(path, save(contiguous, {"config": json.dumps(config, sort_keys=True)}))
 
 
-def load_tensors(
-    path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
-) -> dict[str, Tensor]:
+def load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
     """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
 
     >>> from tempfile import TemporaryDirectory
@@ -129,7 +105,7 @@ def save_checkpoint(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimiser,
     state: TrainingState,
 ) -> None:
     """Store a descent on many runs.
@@ -155,9 +131,7 @@ def save_checkpoint(
     save_tensors(path, config, model, optimiser, tensors)
 
 
-def load_checkpoint(
-    path: Path, config: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer
-) -> TrainingState:
+def load_checkpoint(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> TrainingState:
     """Restore model and optimiser in place and return the training state; the config must be the stored one.
 
     >>> from tempfile import TemporaryDirectory
@@ -195,7 +169,7 @@ class Keeper:
     path: Path | None
     config: dict[str, Any]
     model: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: Optimiser
     saved: float = field(default_factory=time.monotonic)
 
     def resumed(self) -> TrainingState:
@@ -234,7 +208,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise InvalidInput(f"{path} is not a readable checkpoint ({error}): move it away to start afresh") from None
 
 
-def _optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimiser_tensors(optimiser: Optimiser) -> dict[str, Tensor]:
     state = optimiser.state_dict()["state"]
     return {
         f"optimiser.{index}.{key}": value
@@ -244,7 +218,7 @@ def _optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _restore_optimiser(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
     full = optimiser.state_dict()
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")

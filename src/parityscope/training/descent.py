@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from parityscope.training.normalised import NormalisedMomentum
+from parityscope.training.optimisers import Adam, GradientDescent, Optimiser
 from parityscope.training.recipes import Recipe
 
 
@@ -107,7 +108,7 @@ class TrainingState:
             self.history_risk.append(risk.detach().clone())
 
 
-def make_optimiser(model: nn.Module, *recipes: Recipe) -> torch.optim.Optimizer:
+def make_optimiser(model: nn.Module, *recipes: Recipe) -> Optimiser:
     """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs.
 
     >>> from parityscope.training.recipes import RECIPES
@@ -121,35 +122,21 @@ def make_optimiser(model: nn.Module, *recipes: Recipe) -> torch.optim.Optimizer:
     """
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
     rate, betas = max(rates), (recipe.beta1, recipe.beta2)
+    # A step is proportional to the learning rate in all optimisers here: every run takes its share of the longest.
+    shares = torch.tensor(rates, dtype=torch.float64) / rate if min(rates) < rate else None
     if recipe.optimiser == "adam":
-        optimiser: torch.optim.Optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=betas)
-    elif recipe.optimiser == "gradient-descent":
-        optimiser = torch.optim.SGD(model.parameters(), lr=rate)
-    else:
-        per_head = recipe.optimiser == "head-normalised"
-        shared = (-1,) if per_head else (-2, -1)
-        optimiser = NormalisedMomentum(model.parameters(), rate, betas, shared_dimensions=shared, grow=per_head)
-    if min(rates) < rate:
-        _shorten_steps(optimiser, torch.tensor(rates, dtype=torch.float64) / rate)
-    return optimiser
-
-
-def _shorten_steps(optimiser: torch.optim.Optimizer, shares: Tensor) -> None:
-    """Let every run take its share of each step: a step is proportional to the learning rate in all optimisers here."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    before: list[Tensor] = []
-
-    def remember(*_: object) -> None:
-        before[:] = [p.detach().clone() for p in parameters]
-
-    @torch.no_grad()
-    def shorten(*_: object) -> None:
-        for p, old in zip(parameters, before, strict=True):
-            share = shares.to(p).reshape(-1, *[1] * (p.dim() - 1))
-            p.copy_(old + share * (p - old))
-
-    optimiser.register_step_pre_hook(remember)
-    optimiser.register_step_post_hook(shorten)
+        return Adam(model.parameters(), rate, betas, shares=shares)
+    if recipe.optimiser == "gradient-descent":
+        return GradientDescent(model.parameters(), rate, shares=shares)
+    per_head = recipe.optimiser == "head-normalised"
+    return NormalisedMomentum(
+        model.parameters(),
+        rate,
+        betas,
+        shared_dimensions=(-1,) if per_head else (-2, -1),
+        grow=per_head,
+        shares=shares,
+    )
 
 
 def descend(
@@ -157,7 +144,7 @@ def descend(
     objective: Objective,
     schedule: Schedule,
     state: TrainingState,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimiser,
     *,
     after_step: Callable[[TrainingState, Tensor], None] | None = None,
     record_every: int = 10,
@@ -200,7 +187,7 @@ def descend(
         _step(model, evaluation.objective, state, optimiser)
 
 
-def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: torch.optim.Optimizer) -> None:
+def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: Optimiser) -> None:
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser.zero_grad()
     objective.sum().backward()

@@ -8,8 +8,6 @@ with it asks for equal scores on B directly. Damping and length of every step ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,12 +17,13 @@ from parityscope.models import Cosine, ParityTransformer
 from parityscope.models.positions import position_scores
 from parityscope.risk import Law
 from parityscope.training.objectives import log_correlation
+from parityscope.training.optimisers import Stepper
 
 _DAMPINGS = (1e-6, 1e-4, 1e-2, 1.0)  # relative to the largest eigenvalue
 _LENGTHS = tuple(2.0**power for power in range(-6, 7))
 
 
-class GaussNewton(torch.optim.Optimizer):
+class GaussNewton(Stepper):
     """Damped Gauss–Newton on log C, every run on its own; a run whose search finds nothing better stays.
 
     >>> from parityscope.models.positions import orthogonal
@@ -42,13 +41,12 @@ class GaussNewton(torch.optim.Optimizer):
     def __init__(self, model: ParityTransformer, law: Law) -> None:
         if model.heads != 1 or not isinstance(model.readout, Cosine):
             raise InvalidInput("gauss-newton steps need one head and the cosine readout: set heads=1, readout=cosine")
-        super().__init__(model.parameters(), {})
+        super().__init__(model.parameters())
         self.model, self.law = model, law
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Take one step."""
-        assert closure is None
         directions, code = self.model.directions, self.model.positions
         for run in range(len(directions)):
             positions = code[run] if code.dim() == 3 else code

@@ -1,32 +1,16 @@
-"""Optimisers beyond torch's: momentum with normalised steps, and Adam with a rate per run."""
+"""Steps beyond the usual: momentum with normalised steps, and Adam with a rate per run."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 
-
-class _RunAxisOptimiser(torch.optim.Optimizer):
-    """Steps parameter by parameter; every parameter has the run axis first."""
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Take one step."""
-        assert closure is None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                parameter.sub_(self._update(parameter, group))
-
-    @abstractmethod
-    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return what to subtract from the parameter."""
+from parityscope.training.optimisers import FirstOrder
 
 
-class NormalisedMomentum(_RunAxisOptimiser):
+class NormalisedMomentum(FirstOrder):
     """Like Adam, but the second moment is shared by a whole head, or by a whole run.
 
     Adam's per-coordinate scaling turns directions; sharing the scale keeps them. On the circle the step also grows
@@ -46,19 +30,20 @@ class NormalisedMomentum(_RunAxisOptimiser):
     def __init__(
         self,
         parameters: Iterable[nn.Parameter],
-        lr: float,
+        rate: float,
         betas: tuple[float, float],
         *,
         shared_dimensions: tuple[int, ...],
         grow: bool,
+        shares: Tensor | None = None,
     ) -> None:
-        super().__init__(parameters, {"lr": lr, "betas": betas})
-        self.shared_dimensions, self.grow = shared_dimensions, grow
+        super().__init__(parameters, shares=shares)
+        self._rate, self._betas = rate, betas
+        self._shared_dimensions, self._grow = shared_dimensions, grow
 
-    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
-        gradient, state, (beta1, beta2) = parameter.grad, self.state[parameter], group["betas"]
-        assert gradient is not None
-        square = gradient.square().mean(self.shared_dimensions, keepdim=True)
+    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
+        beta1, beta2 = self._betas
+        square = gradient.square().mean(self._shared_dimensions, keepdim=True)
         if not state:
             state["step"] = torch.zeros(())
             state["mean"] = torch.zeros_like(gradient)
@@ -69,12 +54,11 @@ class NormalisedMomentum(_RunAxisOptimiser):
         steps = state["step"].item()
         mean = state["mean"] / (1 - beta1**steps)
         root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
-        length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self.grow else 1.0
-        step: Tensor = group["lr"] * length * mean / root
-        return step
+        length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self._grow else 1.0
+        parameter.sub_(self._rate * length * mean / root)
 
 
-class RunwiseAdam(_RunAxisOptimiser):
+class RunwiseAdam(FirstOrder):
     """Adam with a learning rate of its own for every run of the leading run axis.
 
     A grid of rates is then one tensor program. With equal rates it takes torch's Adam's steps.
@@ -90,12 +74,11 @@ class RunwiseAdam(_RunAxisOptimiser):
     def __init__(
         self, parameters: Iterable[nn.Parameter], rates: Tensor, betas: tuple[float, float] = (0.9, 0.999)
     ) -> None:
-        super().__init__(parameters, {"betas": betas})
-        self.rates = rates
+        super().__init__(parameters)
+        self._rates, self._betas = rates, betas
 
-    def _update(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
-        gradient, state, (beta1, beta2) = parameter.grad, self.state[parameter], group["betas"]
-        assert gradient is not None
+    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
+        beta1, beta2 = self._betas
         if not state:
             state["step"] = torch.zeros(())
             state["mean"], state["square"] = torch.zeros_like(gradient), torch.zeros_like(gradient)
@@ -104,6 +87,5 @@ class RunwiseAdam(_RunAxisOptimiser):
         state["square"].lerp_(gradient.square(), 1 - beta2)
         steps = state["step"].item()
         root = (state["square"] / (1 - beta2**steps)).sqrt_().add_(1e-8)
-        rates = self.rates.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
-        step: Tensor = rates / (1 - beta1**steps) * state["mean"] / root
-        return step
+        rates = self._rates.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
+        parameter.sub_(rates / (1 - beta1**steps) * state["mean"] / root)

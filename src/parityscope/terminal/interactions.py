@@ -1,4 +1,4 @@
-"""What was found in a user's own data: a table's interaction, a language model's attention."""
+"""What was found in a user's table: the columns, how sure that is, and the truth table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from parityscope.experiments import measured_studies
-from parityscope.experiments.contract import Row
-from parityscope.language_models.measures import COMPARISONS, MEASURES
-from parityscope.language_models.word_problems import VARIANTS
 
 if TYPE_CHECKING:
     from parityscope.estimator.files import Fitted
@@ -74,37 +69,3 @@ def _show_interaction(console: Console, found: dict[str, Any], limit: int) -> No
         cells.caption = f"{len(found['truth_table']) - limit} more combinations with --json"
     console.print(cells)
     console.print()
-
-
-def show_study(console: Console, row: Row) -> None:
-    """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower.
-
-    >>> import io
-    >>> console = Console(file=io.StringIO(), width=120)
-    >>> numbers = {"data": "own.jsonl", "problems": 8, "models": [], "second_against_first": None, "too_long": 2}
-    >>> show_study(console, Row("W-figure-6", {}, numbers))
-    >>> console.file.getvalue().splitlines()[0]
-    'left out because they are too long: 2 problems'
-    """
-    study = measured_studies.MeasuredStudy.from_row(row)
-    for model in study.models:
-        console.print(
-            f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
-        )
-        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-        for title in ("measure", "sink", *VARIANTS, *(f"below {other}" for other in COMPARISONS)):
-            table.add_column(title.removesuffix(" CoT") if "shuffled" in title else title)
-        for place, measure in enumerate(MEASURES):
-            means = (f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS)))
-            shares = (measured_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
-            table.add_row(*measure, *means, *shares)
-        console.print(table)
-        console.print()
-    if study.second_against_first is not None:
-        first, second = study.models[:2]
-        lower = measured_studies.lower_share(study.second_against_first[0])
-        console.print(f"with CoT, {second.name} is below {first.name} in {lower} of heads (Eq. 1)", highlight=False)
-    if row.numbers["too_long"]:
-        console.print(f"left out because they are too long: {row.numbers['too_long']} problems", highlight=False)
-    note = "below: share of heads whose mean over problems is lower with CoT, and its 95 % interval over problems"
-    console.print(note, highlight=False, soft_wrap=True)

@@ -1,0 +1,27 @@
+"""Files that are replaced as a whole: a kill at any moment leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is either the old one or the whole new one, also after a crash.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder, "new", "row.json"), b"{}")  # folders are made as needed
+    ...     [path.name for path in Path(folder, "new").iterdir()]
+    ['row.json']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,169 @@
+"""Steps of first order: what an optimiser is here, gradient descent, and Adam.
+
+torch's optimisers import its compiler when the first one is made, which takes as long as importing torch does; a short
+training would spend most of its time on that. Steps here are torch's own, operation by operation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+_EPSILON = 1e-8  # torch's, in Adam's denominator
+
+
+@runtime_checkable
+class Optimiser(Protocol):
+    """What a descent and its checkpoints need; torch's optimisers have it too.
+
+    >>> weights = [torch.zeros(2, requires_grad=True)]
+    >>> [isinstance(optimiser, Optimiser) for optimiser in (Adam(weights, 0.1), torch.optim.Adam(weights, 0.1))]
+    [True, True]
+    """
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+
+    def step(self) -> Any:
+        """Take one step along the gradients."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps: under `state`, tensors by parameter."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
+        """Go on from what a checkpoint kept."""
+
+
+class Stepper(ABC):
+    """An optimiser's parameters, and the tensors it remembers about each of them.
+
+    >>> class Shrinking(Stepper):
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for parameter in self.parameters:
+    ...             parameter.mul_(0.5)
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> optimiser = Shrinking([x])
+    >>> optimiser.step()
+    >>> x.tolist(), optimiser.state_dict()
+    ([0.5, 0.5], {'state': {}})
+    """
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self.parameters = list(parameters)
+        self._states: list[dict[str, Tensor]] = [{} for _ in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @abstractmethod
+    def step(self) -> None:
+        """Take one step."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the tensors of every parameter's state, by the parameter's number."""
+        return {"state": {index: dict(state) for index, state in enumerate(self._states) if state}}
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
+        """Take over the tensors of a stored state."""
+        for index, stored in state_dict["state"].items():
+            self._states[index] = dict(stored)
+
+
+class FirstOrder(Stepper):
+    """Steps along gradients, parameter by parameter; with `shares` every run of the first axis takes its share of each.
+
+    >>> class Halving(FirstOrder):
+    ...     def _move(self, parameter, gradient, state):
+    ...         parameter.mul_(0.5)
+    >>> runs = torch.ones(2, 1, requires_grad=True)
+    >>> optimiser = Halving([runs], shares=torch.tensor([1.0, 0.5]))
+    >>> runs.sum().backward()
+    >>> optimiser.step()
+    >>> runs.flatten().tolist()
+    [0.5, 0.75]
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], *, shares: Tensor | None = None) -> None:
+        super().__init__(parameters)
+        self._shares = shares
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take one step; parameters without a gradient stay."""
+        for parameter, state in zip(self.parameters, self._states, strict=True):
+            if parameter.grad is None:
+                continue
+            if self._shares is None:
+                self._move(parameter, parameter.grad, state)
+                continue
+            before = parameter.detach().clone()
+            self._move(parameter, parameter.grad, state)
+            share = self._shares.to(parameter).reshape(-1, *[1] * (parameter.dim() - 1))
+            parameter.copy_(before + share * (parameter - before))
+
+    @abstractmethod
+    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
+        """Move one parameter by one step, in place."""
+
+
+class GradientDescent(FirstOrder):
+    """Plain gradient descent.
+
+    >>> x = torch.tensor([4.0], requires_grad=True)
+    >>> optimiser = GradientDescent([x], rate=0.25)
+    >>> x.square().sum().backward()
+    >>> optimiser.step()
+    >>> x.item()
+    2.0
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], rate: float, *, shares: Tensor | None = None) -> None:
+        super().__init__(parameters, shares=shares)
+        self._rate = rate
+
+    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
+        parameter.add_(gradient, alpha=-self._rate)
+
+
+class Adam(FirstOrder):
+    """Adam, as torch takes its steps.
+
+    >>> x = torch.tensor([4.0], requires_grad=True)
+    >>> optimiser = Adam([x], rate=0.5)
+    >>> x.square().sum().backward()
+    >>> optimiser.step()
+    >>> x.item()  # the first step has the length of the rate
+    3.5
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        rate: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        *,
+        shares: Tensor | None = None,
+    ) -> None:
+        super().__init__(parameters, shares=shares)
+        self._rate, self._betas = rate, betas
+
+    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
+        beta1, beta2 = self._betas
+        if not state:
+            # torch's names: checkpoints written with its Adam stay readable.
+            state["step"] = torch.zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        state["step"] += 1
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        steps = state["step"].item()
+        root = (state["exp_avg_sq"].sqrt() / (1 - beta2**steps) ** 0.5).add_(_EPSILON)
+        parameter.addcdiv_(state["exp_avg"], root, value=-self._rate / (1 - beta1**steps))
