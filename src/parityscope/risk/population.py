@@ -108,7 +108,7 @@ def population_risk(
 def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:
     """Return the exact probability of a right sign, over the law of the bits and noiseless labels.
 
-    A prediction of exactly 0 counts as −1.
+    A prediction of 0 (up to rounding) counts as −1.
 
     >>> from parityscope.models import parity_ffnn
     >>> from parityscope.problems import Parity

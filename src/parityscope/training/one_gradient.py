@@ -19,6 +19,7 @@ from parityscope.errors import InvalidInput
 from parityscope.models import positions
 from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import wide_phase
+from parityscope.ties import largest
 
 _BLOCK_BITS = 2**22
 _ENOUGH = 0.9  # of the trials
@@ -79,8 +80,7 @@ def named_by_one_gradient(gradients: Float[Tensor, "counts n"], problem: Parity)
     >>> named_by_one_gradient(gradients, Parity(3, (0, 2))).tolist()
     [True, False]
     """
-    found = gradients.topk(problem.k, dim=-1).indices.sort(-1).values
-    return (found == torch.tensor(problem.support)).all(-1)
+    return (largest(gradients, problem.k) == torch.tensor(problem.support)).all(-1)
 
 
 def through_code(gradients: Float[Tensor, "counts n"], code: Float[Tensor, "n r"]) -> Float[Tensor, "counts n"]:
