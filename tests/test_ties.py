@@ -58,7 +58,8 @@ def test_what_is_no_number_is_chosen_last():
 def test_a_prediction_of_zero_means_minus_one_in_every_precision():
     for dtype in (torch.float64, torch.float32):
         noise = tolerance(dtype) / 2
-        assert predicts_plus(torch.tensor([-noise, 0.0, noise, 3 * noise], dtype=dtype)).tolist() == [False] * 3 + [True]
+        predictions = torch.tensor([-noise, 0.0, noise, 3 * noise], dtype=dtype)
+        assert predicts_plus(predictions).tolist() == [False, False, False, True]
 
 
 def test_uniform_attention_names_the_first_bits_in_any_order_of_summation():

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 # A score this close to a kink of the readout lies on it (3 · (1/6) misses ½ by a rounding), and on a kink the side to
-# its right counts. Scores are sums of at most a few dozen weights of size 1 in double precision: 1e-12 is 4500 roundings.
+# its right counts. Scores are sums of a few dozen weights of size 1 in double precision, and 1e-12 is 4500 roundings.
 SCORE_TIE = 1e-12
 
 

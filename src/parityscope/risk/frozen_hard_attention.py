@@ -137,7 +137,7 @@ def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
 
 
 def worst_support(cells: Cells, k: int) -> Worst:
-    """Return the support of size k that hard attention tells least about, by visiting all of them; among equals the first.
+    """Return the support of size k that hard attention tells least about, the first of equals, by visiting all.
 
     >>> worst_support(hard_attention_cells(torch.tensor([[[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]])), 2)
     Worst(support=(0, 1), risk=1.0)

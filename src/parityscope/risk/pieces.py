@@ -20,8 +20,9 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.ties import SCORE_TIE as TIE
+from parityscope.ties import SCORE_TIE
 
+TIE = SCORE_TIE
 INF = float("inf")
 
 

@@ -50,7 +50,8 @@ def certified_by_worst_loss(score: AdditiveScore | None, law: Law) -> Bool[Tenso
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([[0.8, 0.2, 1.0], [0.75, 0.5, 0.75]], dtype=torch.float64)  # the second loses 1 at (1, 1, 0)
-    >>> certified_by_worst_loss(AdditiveScore(c, torch.zeros(()), Triangle(2)), law_of([Parity(3, (0, 2))] * 2)).tolist()
+    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
+    >>> certified_by_worst_loss(score, law_of([Parity(3, (0, 2))] * 2)).tolist()
     [True, False]
     """
     worst = worst_loss(score, law)
