@@ -51,9 +51,8 @@ def test_entropies_are_those_of_the_plain_weights(kind):
     assert reading.kept[0, ..., 0].isnan().all()
     assert reading.removed[0, ..., :2].isnan().all()
     for layer, head, i in ((0, 0, 2), (1, 3, 3), (2, 1, 17), (2, 2, LENGTH)):
-        assert reading.kept[0, layer, head, i - 1].item() == pytest.approx(
-            by_loops(weights[layer, head], i), abs=ROUNDING
-        )
+        expected = by_loops(weights[layer, head], i)
+        assert reading.kept[0, layer, head, i - 1].item() == pytest.approx(expected, abs=ROUNDING)
     for layer, head, i in ((0, 0, 3), (1, 3, 4), (2, 1, 17), (2, 2, LENGTH)):
         expected = by_loops(weights[layer, head], i, without_first=True)
         assert reading.removed[0, layer, head, i - 1].item() == pytest.approx(expected, abs=ROUNDING)
