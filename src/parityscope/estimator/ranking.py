@@ -12,15 +12,14 @@ from numpy import ndarray
 
 
 def strongest(strength: Float[ndarray, " candidates"], count: int) -> Int64[ndarray, " kept"]:
-    """Return the places of the `count` largest |strength| above 0, strongest first, equals in their own order.
+    """Return the places of the `count` largest |strength|, strongest first, equals in their own order.
 
     >>> strongest(np.array([0.5, -1.0, 0.0, 1.0, 0.5, 0.5]), 3).tolist()
     [1, 3, 0]
     """
     size = np.abs(strength)
-    places = np.flatnonzero(size > 0)
-    if len(places) > count:
+    places = np.arange(len(size))
+    if len(size) > count:
         # Everything as strong as the last one kept stays, so that the order decides among equals.
-        last = np.partition(size[places], len(places) - count)[len(places) - count]
-        places = places[size[places] >= last]
+        places = np.flatnonzero(size >= np.partition(size, len(size) - count)[len(size) - count])
     return places[np.argsort(-size[places], kind="stable")[:count]]
