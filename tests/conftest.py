@@ -1,5 +1,6 @@
 """Settings for every test: one thread per worker, reproducible hypothesis."""
 
+import os
 import signal
 
 import torch
@@ -7,6 +8,7 @@ from hypothesis import settings
 
 # A shell starts what runs in its background with Ctrl-C ignored, and the commands tested here would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-torch.set_num_threads(1)  # two pytest workers share two cores
+# Two pytest workers share two cores; more threads are for checking that nothing depends on their number.
+torch.set_num_threads(int(os.environ.get("PARITYSCOPE_TEST_THREADS", "1")))
 settings.register_profile("parityscope", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("parityscope")

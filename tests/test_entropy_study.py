@@ -55,22 +55,23 @@ def test_suffix_measures_look_only_at_what_follows_the_question(model):
         weights = torch.stack(model.network(ids, output_attentions=True).attentions)[:, 0]
     i = torch.arange(1, ids.shape[1] + 1)
     entropies = torch.special.entr(weights).sum(-1)[..., start:] / i[start:].log()
-    assert found["suffix min"] == pytest.approx(entropies.amin(-1), abs=3e-6)
-    assert found["suffix mean"] == pytest.approx(entropies.mean(-1), abs=3e-6)
+    # Two routes in single precision, which is up to 4e-6 away from double in these networks, on either side.
+    assert found["suffix min"] == pytest.approx(entropies.amin(-1), abs=2e-5)
+    assert found["suffix mean"] == pytest.approx(entropies.mean(-1), abs=2e-5)
     # Drawing as many positions as the bare answer has, often, gives the exact expectation.
     count = len(model.encode(problem.text("no CoT"))) - start
     generator = torch.Generator().manual_seed(0)
     drawn = torch.stack(
         [entropies[..., torch.randperm(entropies.shape[-1], generator=generator)[:count]].amin(-1) for _ in range(4000)]
     )
-    error = 5 * drawn.std(0) / 4000**0.5 + 1e-6
+    error = 5 * drawn.std(0) / 4000**0.5 + 2e-5
     assert ((found[MATCHED] - drawn.mean(0)).abs() < error).all()
 
 
 def test_a_batch_gives_each_problem_its_own_numbers(model):
     together = measure_problems(model, PROBLEMS[:4])
     alone = torch.cat([measure_problems(model, [problem]) for problem in PROBLEMS[:4]])
-    assert torch.allclose(together, alone, atol=5e-6)
+    assert torch.allclose(together, alone, atol=2e-5)  # as above
 
 
 def test_an_interrupted_study_goes_on_to_the_same_numbers(folders, tmp_path, monkeypatch):

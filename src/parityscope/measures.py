@@ -17,7 +17,8 @@ from parityscope.models import AdditiveScore, Cosine, ParityTransformer, Triangl
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_accuracy, population_risk
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
-from parityscope.risk.worst_case import worst_loss
+from parityscope.risk.worst_case import certified_by_worst_loss
+from parityscope.ties import largest, predicts_plus
 
 AccuracyKind = Literal["exact", "lower bound", "estimate"]
 _ENUMERABLE_BITS = 20
@@ -63,13 +64,12 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
             return Accuracy(bound.masked_fill(certified, 1.0), "lower bound")
         x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
         labels = torch.stack([problem.label(x) for problem in problems])
-        return Accuracy(((model(x) > 0) == (labels > 0)).double().mean(-1), "estimate")
+        return Accuracy((predicts_plus(model(x)) == (labels > 0)).double().mean(-1), "estimate")
 
 
 def _certified(score: AdditiveScore | None, law: Law) -> Bool[Tensor, " runs"]:
     """Say which runs provably classify every input right: none of them loses 1."""
-    worst = worst_loss(score, law)
-    certified = torch.zeros(law.mask.shape[:-1], dtype=torch.bool) if worst is None else worst < 1
+    certified = certified_by_worst_loss(score, law)
     if score is not None and isinstance(score.readout, Cosine):
         certified = certified | certified_perfect(score, law)
     return certified
@@ -93,10 +93,12 @@ def _countable(score: AdditiveScore | None, n: int, runs: int) -> bool:
 def found_support(weights: Float[Tensor, "*runs n"], k: int) -> Int64[Tensor, "*runs k"]:
     """Return the k positions of largest weight c_j, ascending: what attention says the hidden bits are.
 
+    Where weights are equal (uniform attention, mirror images on the circle) the first positions are named.
+
     >>> found_support(torch.tensor([0.1, 0.9, 0.0, 1.0]), 2).tolist()
     [1, 3]
     """
-    return weights.topk(k, dim=-1).indices.sort(-1).values
+    return largest(weights, k)
 
 
 def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*maps"]:
@@ -105,7 +107,7 @@ def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*ma
     Row i of a map says where token i looks, and only the tokens up to itself may be there. 0 means that some token
     looks at a single one, 1 that every token looks everywhere. W averages the result over a validation set.
 
-    >>> attention_entropy(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).item()
+    >>> round(attention_entropy(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).item(), 6)
     1.0
     >>> attention_entropy(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])).item()
     0.0

@@ -16,6 +16,8 @@ from parityscope.estimator.evidence import (
     exact_log_tail,
     log_factorial,
     log_family,
+    reaches,
+    replicates,
     rows_needed,
 )
 
@@ -79,3 +81,24 @@ def test_a_better_rule_needs_more_than_luck():
     assert not clearly_better(noise, than=noise)
     assert clearly_better(noise + 0.3, than=noise + 0.05 * random.randn(400))
     assert not clearly_better(np.array([1.0]), than=np.array([0.0]))
+
+
+def test_a_p_value_that_equals_the_level_reaches_it():
+    """1/C(6, 3) is 5 % and 2/C(6, 3) is 10 %: nobody's logarithm may decide that."""
+    chi = signs(1, 1, 1, -1, -1, -1)
+    for order in itertools.permutations(range(6)):
+        assert replicates(chi[list(order)], chi[list(order)])
+    assert rows_needed([1], 1, 0.1, k_is_known=True) == 6
+    for roundings in range(-50, 51):
+        assert reaches(math.log(0.01) + roundings * 2.0**-52, 0.01)
+    assert not reaches(math.log(0.01) + 1e-6, 0.01)
+
+
+def test_rules_that_agree_up_to_rounding_are_equally_good():
+    """Shares of one half of the rows are counted as p or as 1 − p by a parity and its negation."""
+    here = np.log(np.full(40, 0.3))
+    there = np.log(np.full(40, 1 - 0.7))
+    assert (here != there).all()
+    assert not clearly_better(here, than=there)
+    assert not clearly_better(there, than=here)
+    assert clearly_better(here + 1e-3, than=here)

@@ -97,7 +97,8 @@ def test_a_position_never_sees_what_comes_later(layers, heads):
     _, model, tokens = example(layers, heads)
     changed = tokens.clone()
     changed[:, 6:] = 1 - changed[:, 6:]
-    assert torch.equal(model(tokens)[:, :6], model(changed)[:, :6])
+    # Other tokens share other rows, so that products have other shapes and round differently; logits have size 1.
+    assert (model(tokens)[:, :6] - model(changed)[:, :6]).abs().max() < 1e-12
     assert not torch.allclose(model(tokens)[:, 6:], model(changed)[:, 6:])
 
 

@@ -70,3 +70,11 @@ def test_the_crossing_is_interpolated():
 def test_bad_problems_are_named(problem, two_neuron, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         streamed_gradients(problem, [10], torch.Generator(), two_neuron=two_neuron)
+
+
+def test_equal_entries_name_the_first_positions_whatever_single_precision_adds():
+    gradient = torch.tensor([0.2, 0.5, 0.5, 0.5, 0.1], dtype=torch.float64)
+    for seed in range(10):
+        noise = 1e-6 * torch.rand(5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        shaken = (gradient * (1 + noise))[None]
+        assert [named_by_one_gradient(shaken, Parity(5, pair)).item() for pair in ((1, 2), (1, 3))] == [True, False]

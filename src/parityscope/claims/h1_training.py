@@ -13,6 +13,7 @@ from parityscope.claims.contract import Check, Claim, Context
 from parityscope.learning import Learned, learn
 from parityscope.measures import wilson_share
 from parityscope.problems import Parity, draw_problems
+from parityscope.ties import first_largest
 from parityscope.training.recipes import named_recipe
 
 _EPSILON = 0.01
@@ -170,7 +171,7 @@ def _plain(cell: dict[str, Any]) -> dict[str, Any]:
 
 def _shared_heads(n: int, support: tuple[int, ...], seeds: int, steps: int) -> dict[str, Any]:
     run = learn(Parity(n, support), "as-coded", range(seeds), learning_rate=0.2, steps=steps)
-    named = torch.tensor([set(row.tolist()) == set(support) for row in run.attention.argmax(-1)])
+    named = torch.tensor([set(row.tolist()) == set(support) for row in first_largest(run.attention)])
     return {
         "seeds": seeds,
         "learned": int(run.learned.sum()),

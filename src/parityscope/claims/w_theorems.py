@@ -14,6 +14,7 @@ from parityscope.models.cot_block import hand_set_block
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.sequences import HeldOut, ParitySequences, draw_secret
 from parityscope.theory.chain_of_thought import assumption_2
+from parityscope.ties import predicts_plus
 from parityscope.training.three_steps import Taught, ThreeSteps, examine, take_three_steps
 
 _CHUNK = 2048
@@ -33,7 +34,7 @@ def _wrong_answers(n: int, k: int, d: int, seed: int, samples: int | None, bits_
     with torch.no_grad():
         for part in bits.split(_CHUNK):
             tokens = task.tokens(part)
-            wrong += int(((block(tokens)[:, 0] > 0) != (tokens[:, -1] == 1)).sum())
+            wrong += int((predicts_plus(block(tokens)[:, 0]) != (tokens[:, -1] == 1)).sum())
     return wrong
 
 

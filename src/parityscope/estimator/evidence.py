@@ -11,6 +11,8 @@ from jaxtyping import Float, Int8
 from numpy import ndarray
 
 _LEVEL = 0.05
+# Logarithms of p-values add up a few hundred terms: 1e-9 is a million times what rounding does to them.
+_ROUNDING = 1e-9
 _Z = NormalDist().inv_cdf(1 - _LEVEL)
 _SMALL_LOG_FACTORIALS = np.array([math.lgamma(count + 1.0) for count in range(32)])
 
@@ -108,6 +110,17 @@ def p_text(log_p: float) -> str:
     return "p < 1e-300" if log_p < -300 * math.log(10) else f"p = {math.exp(log_p):.2g}"
 
 
+def reaches(log_p: float, level: float) -> bool:
+    """Say whether a p-value is at most `level`; one that equals it, up to rounding, is.
+
+    Exact p-values are fractions and do equal usual levels: 3 of 6 rows named right has p = 1/C(6, 3) = 0.05.
+
+    >>> reaches(-math.log(math.comb(6, 3)), 0.05), reaches(math.log(0.051), 0.05)
+    (True, False)
+    """
+    return log_p <= math.log(level) + _ROUNDING
+
+
 def rows_needed(choices: Sequence[int], k: int, alpha: float, *, k_is_known: bool) -> int:
     """Return how many rows even a noiseless parity with balanced classes needs to be told from chance.
 
@@ -115,8 +128,8 @@ def rows_needed(choices: Sequence[int], k: int, alpha: float, *, k_is_known: boo
     18
     """
     rows = 2
-    while corrected_log_p(math.log(2) - float(_log_choose(rows, rows // 2)), choices, k, k_is_known=k_is_known) > (
-        math.log(alpha)
+    while not reaches(
+        corrected_log_p(math.log(2) - float(_log_choose(rows, rows // 2)), choices, k, k_is_known=k_is_known), alpha
     ):
         rows += 1
     return rows
@@ -125,12 +138,14 @@ def rows_needed(choices: Sequence[int], k: int, alpha: float, *, k_is_known: boo
 def clearly_better(log_likelihood: Float[ndarray, " rows"], than: Float[ndarray, " rows"]) -> bool:
     """Say whether one rule predicts held-out rows better than another: a paired one-sided z-test at 5 %.
 
+    Two rules that agree on every row up to rounding are equal, and none is better.
+
     >>> clearly_better(np.array([-0.1, -0.2, -0.1]), than=np.array([-0.7, -0.7, -0.7]))
     True
     """
     gain = log_likelihood - than
     error = gain.std(ddof=1) / math.sqrt(len(gain)) if len(gain) > 1 else math.inf
-    return bool(gain.mean() > _Z * error)
+    return bool(gain.mean() > _Z * error + _ROUNDING)
 
 
 def replicates(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> bool:
@@ -140,7 +155,7 @@ def replicates(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> b
     >>> replicates(chi, chi), replicates(chi[:4], chi[:4])  # 1 of C(8, 4) = 70 relabellings, 1 of C(4, 2) = 6
     (True, False)
     """
-    return exact_log_tail(chi, labels) <= math.log(_LEVEL)
+    return reaches(exact_log_tail(chi, labels), _LEVEL)
 
 
 def log_factorial(count: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:

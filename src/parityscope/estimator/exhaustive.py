@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from parityscope.errors import naming_the_extra
 from parityscope.estimator.evidence import phi
+from parityscope.estimator.ranking import strongest
 
 with naming_the_extra():
     from threadpoolctl import ThreadpoolController
@@ -70,16 +71,17 @@ def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"],
     bits, rows = signs.shape
     index = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(signs):
-        index |= (column < 0).astype(np.int64) << position
+        # The first bit is the highest, so that among sets of one size earlier bits make larger numbers.
+        index |= (column < 0).astype(np.int64) << (bits - 1 - position)
     agreement = walsh(np.bincount(index, weights=labels, minlength=2**bits))
     signs_sum = walsh(np.bincount(index, minlength=2**bits).astype(float))
     strength = phi(agreement, signs_sum, float(labels.sum(dtype=np.int64)), rows)
     size = np.bitwise_count(np.arange(2**bits, dtype=np.uint64))
     found = {}
     for k in range(1, min(max_k, bits) + 1):
-        members = np.flatnonzero(size == k)
-        best = members[np.argsort(-np.abs(strength[members]), kind="stable")[:_KEPT]]
-        found[k] = [Scored(tuple(j for j in range(bits) if s >> j & 1), float(strength[s])) for s in best.tolist()]
+        members = np.flatnonzero(size == k)[::-1]  # in the order of their bits
+        best = members[strongest(strength[members], _KEPT)].tolist()
+        found[k] = [Scored(tuple(j for j in range(bits) if s >> (bits - 1 - j) & 1), float(strength[s])) for s in best]
     return found
 
 
@@ -172,12 +174,12 @@ def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int)
     """Return the best of both; the first axis of `strength` counts prefixes, the others bits from `start` on."""
     strength = strength.reshape(len(prefixes), -1) if strength.ndim == 1 else strength
     flat = np.abs(strength).ravel()
+    # Not only the stronger ones: an equal one may come first in the order of bits.
     floor = abs(best[-1].strength) if len(best) == _KEPT else 0.0
-    promising = np.flatnonzero(flat > floor)
+    promising = np.flatnonzero((flat >= floor) & (flat > 0))
+    promising = promising[strongest(flat[promising], _KEPT)]
     if not len(promising):
         return best
-    if len(promising) > _KEPT:
-        promising = promising[np.argpartition(-flat[promising], _KEPT - 1)[:_KEPT]]
     new = []
     for which, *place in zip(*np.unravel_index(promising, strength.shape), strict=True):
         chosen = (*prefixes[which].tolist(), *(int(i) + start for i in place))

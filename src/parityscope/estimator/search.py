@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from parityscope.estimator.evidence import (
     correlation,
     exact_log_p,
     p_text,
+    reaches,
     replicates,
     rows_needed,
 )
@@ -130,9 +130,13 @@ class Search:
 
     @property
     def found(self) -> Candidate | None:
-        """The answer so far: of the believed candidates the smallest that no larger one clearly beats."""
+        """The answer so far: of the believed candidates the smallest that no larger one clearly beats.
+
+        Of equally strong ones the first in the order of columns is asked first.
+        """
         answer: Candidate | None = None
-        for candidate in sorted(filter(self._believed, self.judged), key=lambda one: (one.k, -abs(one.strength))):
+        believed = filter(self._believed, self.judged)
+        for candidate in sorted(believed, key=lambda one: (one.k, -abs(one.strength), one.support)):
             if answer is None or clearly_better(candidate.log_likelihood, answer.log_likelihood):
                 answer = candidate
         return answer
@@ -263,7 +267,7 @@ class Search:
         return found is not None and found.strength**2 > _DOMINANT
 
     def _believed(self, candidate: Candidate) -> bool:
-        return candidate.log_p <= math.log(self.alpha) and candidate.replicated
+        return reaches(candidate.log_p, self.alpha) and candidate.replicated
 
     def _judge(self, solver: Solver, scored: Scored, started: float, attended: ndarray | None = None) -> Candidate:
         """Move the thresholds, then weigh the evidence on all rows (exact, corrected) and on the held-out ones."""

@@ -18,6 +18,7 @@ from parityscope.figures import HEAT, colour
 from parityscope.learning import learn
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
+from parityscope.ties import first_largest
 
 ID = "H1-figure-2"
 TITLE = "H1, Figure 2: what the heads attend to while they learn"
@@ -86,7 +87,7 @@ def run(config: Training) -> Result:
     )
     learned = run.learned.nonzero().flatten().tolist()
     shown = learned[0] if learned else 0
-    heads_found = run.attention.argmax(-1)
+    heads_found = first_largest(run.attention)
     distinct = [len(set(row.tolist())) == len(config.support) for row in heads_found]
     numbers = {
         "shown_seed": shown,

@@ -19,6 +19,7 @@ from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.risk import population_accuracy, population_risk
 from parityscope.risk.frozen_hard_attention import exact_bayes_risk, hard_attention_cells, token_scores, worst_support
 from parityscope.theory import fixed_attention_bound, fixed_hard_attention_bound
+from parityscope.ties import largest
 from parityscope.training.build import build_model
 from parityscope.training.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.training.recipes import named_recipe
@@ -110,7 +111,7 @@ def least_attended(heads: ParityTransformer) -> list[tuple[int, ...]]:
     >>> sorted(least_attended(ParityTransformer(5, 1, directions=looking_between.expand(1, 1, 2)))[0])
     [0, 3, 4]
     """
-    return [tuple(row.tolist()) for row in heads.score_weights().detach().topk(_HEADS, largest=False).indices]
+    return [tuple(row.tolist()) for row in largest(-heads.score_weights(), _HEADS)]
 
 
 def _soft(config: Size, problems: Sequence[Parity]) -> Result:

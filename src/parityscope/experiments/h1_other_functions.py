@@ -17,6 +17,7 @@ from parityscope.learning import LEARNED_ACCURACY
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
 from parityscope.problems import seeded_generator
+from parityscope.ties import largest, predicts_plus
 from parityscope.training.networks import FreshTraining, seeded_ffnn, stacked, train_on_fresh_examples
 
 ID = "H1-other-functions"
@@ -160,7 +161,7 @@ def run(config: Task) -> Result:
         "median_steps": float(steps.double().quantile(0.5)) if len(steps) else None,
     }
     if isinstance(network, AttentionFFNN):
-        looked = network.attention().detach().amax(-2).topk(few.k).indices.sort(-1).values
+        looked = largest(network.attention().amax(-2), few.k)
         named = (looked == places.sort(-1).values).all(-1).reshape(learned.shape)[best]
         numbers["named_among_learned"] = int((named & learned[best]).sum())
     return Result(numbers)
@@ -169,7 +170,7 @@ def run(config: Task) -> Result:
 def _checked_accuracy(network: nn.Module, target: Callable[[Tensor], Tensor], n: int, runs: int) -> Tensor:
     x = torch.randint(0, 2, (_CHECKED_ON, n), generator=seeded_generator(0, "held-out")).float().expand(runs, -1, -1)
     with torch.no_grad():
-        return ((network(x) > 0) == (target(x) > 0)).double().mean(-1)
+        return (predicts_plus(network(x)) == (target(x) > 0)).double().mean(-1)
 
 
 def plot(rows: Sequence[Row]) -> Figure:

@@ -18,6 +18,7 @@ from parityscope.models import FFNN1
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.risk import population_accuracy
 from parityscope.theory import parity_ffnn_parameters
+from parityscope.ties import predicts_plus
 from parityscope.training.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 
 ID = "H1-parameter-efficiency"
@@ -148,7 +149,7 @@ def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " ru
             return population_accuracy(net, problems).value > LEARNED_ACCURACY
         x, _ = problems[0].sample(_ESTIMATE_EXAMPLES, seeded_generator(0, "held-out"))
         labels = torch.stack([problem.label(x) for problem in problems])
-        return ((net(x) > 0) == (labels > 0)).double().mean(-1) > LEARNED_ACCURACY
+        return (predicts_plus(net(x)) == (labels > 0)).double().mean(-1) > LEARNED_ACCURACY
 
 
 class _BlindFFNN(FFNN1):

@@ -18,6 +18,7 @@ from parityscope.learning import LEARNED_ACCURACY, learn
 from parityscope.measures import Share, found_support, measured_accuracy, wilson_share
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems, seeded_generator
+from parityscope.ties import tolerance
 
 ID = "H1-reading-support"
 TITLE = "Reading the hidden bits off the heads"
@@ -95,7 +96,7 @@ def read_support(weights: Float[Tensor, "*runs n"], k: int) -> Reading:
     ordered = weights.sort(dim=-1, descending=True).values
     after = ordered[..., k] if k < weights.shape[-1] else torch.zeros_like(ordered[..., 0])
     named = torch.zeros_like(weights, dtype=torch.bool).scatter_(-1, found_support(weights, k), True)
-    return Reading(named, weights > 0.5, ordered[..., k - 1] - after)
+    return Reading(named, weights > 0.5 + tolerance(weights.dtype), ordered[..., k - 1] - after)
 
 
 def reading_is_confirmed(reading: Bool[Tensor, " n"], problem: Parity, generator: torch.Generator) -> bool:

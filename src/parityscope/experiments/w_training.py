@@ -15,6 +15,7 @@ from torch import Tensor
 
 from parityscope.cot import CROSSINGS, CotTraining, train_on_sequences
 from parityscope.experiments.contract import Config, Result, Row, Table
+from parityscope.ties import first_largest
 
 ID = ROWS_FROM = "W-training"  # rows are stored once for all figures that draw them
 PAPER_RATES = (6e-5, 8e-5, 1e-4)
@@ -232,7 +233,7 @@ def looking_right(row: Row) -> int:
     1
     """
     n, attention = settings(row)["n"], row.arrays["attention"][0, 0]
-    return sum(int(attention[n + i].argmax()) == bit for i, bit in enumerate(row.numbers["secret"]))
+    return sum(int(first_largest(attention[n + i])) == bit for i, bit in enumerate(row.numbers["secret"]))
 
 
 def attention_on_secret(row: Row) -> Float[Tensor, "layers links"]:

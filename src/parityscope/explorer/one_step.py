@@ -12,6 +12,7 @@ from parityscope.explorer.frames import rounded
 from parityscope.learning import learn
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems
+from parityscope.ties import largest
 from parityscope.training.recipes import named_recipe
 
 MOST_BITS = 10_000
@@ -60,7 +61,7 @@ def one_step(settings: OneStepSettings) -> dict[str, Any]:
     named_recipe("one-step").adapted(problem.k, **settings.overrides()).resolved(problem.n, problem.k)
     run = learn(problem, "one-step", [settings.seed], on_record=remember, record_every=1, **settings.overrides())
     before, after = moments[0], moments[-1]
-    leading = after[3].topk(min(_SHOWN, problem.n)).indices
+    leading = largest(after[3], min(_SHOWN, problem.n))
     shown = torch.unique(torch.cat([leading, torch.tensor(problem.support)]))
     return {
         "n": problem.n,

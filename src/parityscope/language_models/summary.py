@@ -15,6 +15,7 @@ from parityscope.language_models.measures import COMPARISONS, COT
 from parityscope.language_models.word_problems import Variant
 from parityscope.measures import Share, wilson_share
 from parityscope.problems import seeded_generator
+from parityscope.ties import tolerance
 
 _RESAMPLES = 2000
 
@@ -108,8 +109,8 @@ def mean_and_half_width(
 def compare(difference: Float[Tensor, problems * heads]) -> Comparison:
     """Return how often and by how much paired differences are negative, resampling the problems.
 
-    Ties count as not lower. Heads of one model are not independent of each other, so intervals come from problems
-    drawn again with replacement, all heads together.
+    Ties count as neither lower nor higher, up to rounding. Heads of one model are not independent of each other, so
+    intervals come from problems drawn again with replacement, all heads together.
 
     >>> comparison = compare(torch.tensor([[-0.75, 0.25]]).expand(20, 2))  # one head lower, one higher
     >>> comparison.difference.value, comparison.heads_lower.value, comparison.problems_lower.value
@@ -141,12 +142,14 @@ def _resampled_means(values: Float[Tensor, problems * rest]) -> Float[Tensor, re
 
 def _comparison(difference: Float[Tensor, "problems heads"], resampled: Float[Tensor, "resamples heads"]) -> Comparison:
     mean, half = mean_and_half_width(difference)
+    # A mean of differences that cancel is 0 up to roundings of their size.
+    zero = tolerance(difference.dtype) * float(difference.abs().max())
     return Comparison(
         _interval(float(mean.mean()), resampled.mean(-1)),
-        _interval(float((mean < 0).double().mean()), (resampled < 0).double().mean(-1)),
-        wilson_share(int((difference.mean(-1) < 0).sum()), len(difference)),
-        int((mean + half < 0).sum()),
-        int((mean - half > 0).sum()),
+        _interval(float((mean < -zero).double().mean()), (resampled < -zero).double().mean(-1)),
+        wilson_share(int((difference.mean(-1) < -zero).sum()), len(difference)),
+        int((mean + half < -zero).sum()),
+        int((mean - half > zero).sum()),
         mean.numel(),
     )
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from parityscope.errors import InvalidInput
 from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.ties import SCORE_TIE
 
 
 class ReluSum(NamedTuple):
@@ -123,7 +124,7 @@ class ZigZag(Readout):
 
     def _exact(self, S: Tensor) -> tuple[Tensor, Tensor]:
         # Segment i covers [i − ½, i + ½): the first i neurons are on, and their slopes add up to (−1)^i·4i.
-        i = (S.detach() + 0.5).floor_().clamp_(0, self.k)
+        i = (S.detach() + (0.5 + SCORE_TIE)).floor_().clamp_(0, self.k)
         sign = 1 - 2 * i.remainder(2)
         slope = sign * i * 4
         return torch.addcmul(sign, slope, S - i), slope
@@ -140,7 +141,7 @@ class ZigZag(Readout):
 class Cosine(Readout):
     """The bounded readout ŷ = cos(πS): also exactly (−1)^S at integers, and |ŷ| ≤ 1 between them.
 
-    >>> Cosine()(torch.tensor([0.0, 1.0, 2.0])).tolist()
+    >>> Cosine()(torch.tensor([0.0, 1.0, 2.0])).round(decimals=6).tolist()
     [1.0, -1.0, 1.0]
     """
 
@@ -170,6 +171,16 @@ class Triangle(Readout):
         i = torch.arange(1, self.k, dtype=S.dtype, device=S.device)
         kinks = ((-1) ** (i + 1) * 4 * (S[..., None] - i).relu()).sum(-1)
         return 1 - 2 * S.relu() + kinks
+
+    def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
+        """Return f(S) and f′(S) from the segment S lies on; at a kink, up to rounding, from the one to its right.
+
+        >>> Triangle(2).value_and_slope(torch.tensor([-1.0, 0.0, 1 - 1e-15, 1.5], dtype=torch.float64))[1].tolist()
+        [0.0, -2.0, 2.0, 2.0]
+        """
+        i = (S + SCORE_TIE).floor_().clamp_(-1, self.k - 1)
+        slope = torch.where(i < 0, 0.0, 4 * i.remainder(2) - 2)
+        return torch.addcmul(1 - 2 * i.clamp(min=0).remainder(2), slope, S - i), slope
 
     def piecewise_linear(self) -> PiecewiseLinear:
         """Return the wave by its kinks at 0 … k−1."""

@@ -12,6 +12,7 @@ from parityscope.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.positions import circle, position_scores
 from parityscope.models.readouts import Readout, ZigZag
+from parityscope.ties import first_largest
 
 
 class ParityTransformer(nn.Module):
@@ -96,7 +97,7 @@ class ParityTransformer(nn.Module):
         """Return γ of every head, shaped like `scores`; `hard` puts all weight on the first largest score."""
         scores = self.scores(x)
         if hard:
-            return torch.zeros_like(scores).scatter_(-1, scores.argmax(-1, keepdim=True), 1.0)
+            return torch.zeros_like(scores).scatter_(-1, first_largest(scores).unsqueeze(-1), 1.0)
         return torch.softmax(scores / self.temperature, dim=-1)
 
     def score_weights(self, *, hard: bool = False) -> Float[Tensor, "*runs n"]:

@@ -20,6 +20,7 @@ from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Cosine
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
+from parityscope.ties import SCORE_TIE
 
 LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge")
 
@@ -85,7 +86,8 @@ def _mean_cosine(score: AdditiveScore, law: Law, *, frequency: int, signed: bool
 def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
     """Say for each run whether Σ_j |c_j − 1_B(j)| + |offset| < ½, so that every single input is classified right.
 
-    Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label.
+    Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label. A sum that is ½ up to rounding is no
+    certificate: some prediction may be 0.
 
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
@@ -94,4 +96,4 @@ def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
     [True, False]
     """
     distance = (score.weights - law.mask.to(score.weights)).abs().sum(-1)
-    return distance + score.offset.abs() < 0.5
+    return distance + score.offset.abs() < 0.5 - SCORE_TIE

@@ -21,6 +21,7 @@ from parityscope.problems import bits_of
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.runs import Mean, Runs
+from parityscope.ties import predicts_plus
 
 _MAX_BITS = 26
 _CHUNK_BITS = 11  # inputs per chunk; independent of the number of runs, so that a run's sums are too
@@ -54,7 +55,7 @@ def enumerated_mean(model: nn.Module, law: Law, loss: Loss) -> Float[Tensor, "*r
 
 
 def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:
-    """Return P(sign ŷ = noiseless label); a prediction of exactly 0 counts as −1.
+    """Return P(sign ŷ = noiseless label); a prediction of 0 (up to rounding) counts as −1.
 
     Without bit 1 the parity of bits 0 and 1 is right whenever bit 1 is 0:
 
@@ -74,7 +75,7 @@ def enumerated_accuracy(model: nn.Module, law: Law) -> Float[Tensor, "*runs"]:
             else:
                 S = (x.to(score.weights.dtype) @ score.weights.unsqueeze(-1)).squeeze(-1)
                 predicted = score.readout(S + score.offset.unsqueeze(-1))
-            total = total + (((predicted > 0) == (labels > 0)) * probability).sum(-1)
+            total = total + ((predicts_plus(predicted) == (labels > 0)) * probability).sum(-1)
     return total
 
 
@@ -114,20 +115,21 @@ def _additive_mean(
         probability = high_probability[part, None] * low_probability
         prediction, slope = readout.value_and_slope(S)
         margin = prediction.mul_(y)
-        mean, by_margin = _noisy(loss, margin, law.noise)
+        direction = slope * y  # of the margin, as the score grows
+        mean, by_margin = _noisy(loss, margin, direction, law.noise)
         value += (mean * probability).sum((-1, -2))
-        by_score = by_margin.mul_(slope).mul_(y).mul_(probability)
+        by_score = by_margin.mul_(direction).mul_(probability)
         by_low += by_score.sum(-2)
         by_high[:, part] = by_score.sum(-1)
     return value, torch.cat([by_low @ low_bits, by_high @ high_bits], dim=-1), by_low.sum(-1)
 
 
-def _noisy(loss: Loss, margin: Tensor, noise: float) -> tuple[Tensor, Tensor]:
-    """Return the loss and its slope, averaged over the flip of a noisy label."""
-    value, slope = loss.of_margin(margin), loss.slope(margin)
+def _noisy(loss: Loss, margin: Tensor, direction: Tensor, noise: float) -> tuple[Tensor, Tensor]:
+    """Return the loss and its slope by the margin, averaged over the flip of a noisy label."""
+    value, slope = loss.of_margin(margin), loss.slope_along(margin, direction)
     if noise == 0:
         return value, slope
-    flipped, flipped_slope = loss.of_margin(-margin), loss.slope(-margin)
+    flipped, flipped_slope = loss.of_margin(-margin), loss.slope_along(-margin, -direction)
     return (1 - noise) * value + noise * flipped, (1 - noise) * slope - noise * flipped_slope
 
 

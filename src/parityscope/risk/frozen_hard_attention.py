@@ -24,6 +24,7 @@ from torch import Tensor
 from parityscope.errors import InvalidInput
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
+from parityscope.ties import first_largest, ranked
 
 _MOST_NUMBERS = 2**29  # cells × bits, one byte each
 _FREE = -1
@@ -109,7 +110,7 @@ def _cells_of_one_head(scores: Float[Tensor, "n 2"]) -> Int8[Tensor, "cells n"]:
     n = len(scores)
     cells: list[Tensor] = []
     absent = torch.full((n,), _FREE, dtype=torch.int8)
-    for token in scores.flatten().argsort(descending=True, stable=True).tolist():
+    for token in ranked(scores.flatten()).tolist():
         position, bit = divmod(token, 2)
         cell = absent.clone()
         cell[position] = bit
@@ -136,7 +137,7 @@ def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
 
 
 def worst_support(cells: Cells, k: int) -> Worst:
-    """Return the support of size k that hard attention tells least about, by visiting all of them.
+    """Return the support of size k that hard attention tells least about, the first of equals, by visiting all.
 
     >>> worst_support(hard_attention_cells(torch.tensor([[[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]])), 2)
     Worst(support=(0, 1), risk=1.0)
@@ -152,8 +153,9 @@ def worst_support(cells: Cells, k: int) -> Worst:
         for column in some.unbind(-1):
             unseen += free[:, column]
         told.append(probability @ _label_told(unseen, cells.bias))
-    least, row = torch.cat(told).min(0)
-    return Worst(tuple(supports[row].tolist()), float(1 - least))
+    least = torch.cat(told)
+    row = first_largest(-least)  # many supports are mirror images: the first of them
+    return Worst(tuple(supports[row].tolist()), float(1 - least[row]))
 
 
 def _label_told(unseen: Tensor, bias: float) -> Tensor:

@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from parityscope.errors import InvalidInput
+from parityscope.ties import tolerance
 
 _Elementwise = Callable[[Tensor], Tensor]
+_KINK = 1.0  # where a hinge ends
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,21 @@ class Loss:
     slope: _Elementwise
     of_mean: _Elementwise
     accuracy_bound: _Elementwise
+    kink: float | None = None  # the margin where the slope jumps
+
+    def slope_along(self, margin: Tensor, direction: Tensor) -> Tensor:
+        """Return the slope on the side that the margin moves to when it moves in the direction of the given sign.
+
+        It matters only where the margin meets the kink, up to rounding:
+
+        >>> margin = torch.tensor([0.5, 1.0 - 1e-15, 1.0, 1.0 + 1e-15], dtype=torch.float64)
+        >>> [named_loss("hinge").slope_along(margin, way * torch.ones(4)).abs().tolist() for way in (-1, 1)]
+        [[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]]
+        """
+        if self.kink is None:
+            return self.slope(margin)
+        on_it = (margin - self.kink).abs() <= tolerance(margin.dtype)
+        return self.slope(torch.where(on_it, self.kink + direction.sign(), margin))
 
 
 def _identity(mean: Tensor) -> Tensor:
@@ -46,15 +63,15 @@ def _hinge(margin: Tensor) -> Tensor:
 
 
 def _hinge_slope(margin: Tensor) -> Tensor:
-    return -(margin < 1).to(margin.dtype)
+    return -(margin < _KINK).to(margin.dtype)
 
 
 _ALL = (
-    Loss("hinge", _hinge, _hinge_slope, _identity, _one_minus),
+    Loss("hinge", _hinge, _hinge_slope, _identity, _one_minus, _KINK),
     # H1, Section 2.1: the squared hinge, averaged.
     Loss("squared-hinge", lambda m: _hinge(m).square(), lambda m: -2 * _hinge(m), _identity, _one_minus),
     # H1's published code: the square stands outside the mean.
-    Loss("squared-mean-hinge", _hinge, _hinge_slope, torch.square, lambda risk: _one_minus(risk.sqrt())),
+    Loss("squared-mean-hinge", _hinge, _hinge_slope, torch.square, lambda risk: _one_minus(risk.sqrt()), _KINK),
     Loss(
         "logistic",
         lambda m: softplus(-m),

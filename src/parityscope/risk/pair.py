@@ -28,6 +28,7 @@ from parityscope.models.readouts import Triangle
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.majority import majority_gradient
+from parityscope.ties import SCORE_TIE
 
 _WIDTH = 9.5  # half-period in standard deviations of v
 _SHORT, _LONG = 27, 801  # last harmonic when P = 9.5‖c‖, and when P = 2
@@ -96,7 +97,8 @@ def _correlation(c: Float[Tensor, " n"], mask: Bool[Tensor, " n"]) -> tuple[Tens
         # |v| is homogeneous of degree 1, so Euler's Σ_l c_l ∂/∂c_l is the value itself.
         return (c * torch.where(mask, gradient.hidden, gradient.other)).sum(), 0.0
     outside = weights[~mask]
-    if float(outside.sum()) <= float(weights[mask].sum()):
+    # On the border both regimes hold; the series is the one that also holds a rounding beyond it.
+    if float(outside.sum()) <= float(weights[mask].sum()) - SCORE_TIE:
         return _outweighing(c, mask)
     return _spread_out(c, mask)
 

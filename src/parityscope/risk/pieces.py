@@ -6,8 +6,8 @@ Here that function is a :class:`Piecewise`: between consecutive cuts it is the p
 
 Conventions
 -----------
-* A sum within ``TIE`` of a joint counts as lying on it (sums such as 3 * (1/6) miss 1/2 by
-  an ulp).  On a joint the right-hand polynomial, hence the right-hand derivative, applies.
+* A sum within ``TIE`` of a joint counts as lying on it.  On a joint the right-hand polynomial,
+  hence the right-hand derivative, applies (`parityscope.ties`).
 * The predicted label is +1 if f(S) > 0 and -1 otherwise, so f(S) = 0 predicts -1.
 """
 
@@ -20,8 +20,9 @@ from torch import Tensor
 
 from parityscope.errors import InvalidInput
 from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.ties import SCORE_TIE
 
-TIE = 1e-12
+TIE = SCORE_TIE
 INF = float("inf")
 
 

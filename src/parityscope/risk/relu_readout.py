@@ -42,7 +42,7 @@ def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: 
 
 
 def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float) -> Tensor:
-    """Return the share of right signs of every run; a prediction of exactly 0 counts as −1.
+    """Return the share of right signs of every run; a prediction of 0 (up to rounding) counts as −1.
 
     >>> from parityscope.models import AdditiveScore, Triangle
     >>> from parityscope.problems import Parity

@@ -75,7 +75,7 @@ def _zigzag_pieces(
 
 @lru_cache(maxsize=64)
 def accuracy_pieces(f: PiecewiseLinear) -> Pieces:
-    """Return the share of right signs as a function of the score; a prediction of exactly 0 counts as −1.
+    """Return the share of right signs as a function of the score; a prediction of 0 (up to rounding) counts as −1.
 
     >>> import torch
     >>> from parityscope.models import Triangle

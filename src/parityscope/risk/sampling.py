@@ -76,7 +76,8 @@ def sample_mean(
         prediction, slope = score.readout.value_and_slope(S)
         margin = labels * prediction
         value += loss.of_margin(margin).sum(-1)
-        by_weight += ((loss.slope(margin) * slope * labels).unsqueeze(-2) @ floats).squeeze(-2)
+        direction = slope * labels  # of the margin, as the score grows
+        by_weight += ((loss.slope_along(margin, direction) * direction).unsqueeze(-2) @ floats).squeeze(-2)
     count = x.shape[1]
     # A linear term that is zero in value carries the gradient already computed.
     return value / count + ((score.weights - weights) * (by_weight / count)).sum(-1)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Cosine, Triangle
 from parityscope.risk.law import Law
+from parityscope.ties import tolerance
 
 
 def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] | None:
@@ -22,7 +24,6 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
 
     Exact while D ≤ 2; beyond, the bound 2 that holds for every bounded readout.
 
-    >>> import torch
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([0.9, 0.1, 1.0], dtype=torch.float64)
@@ -39,3 +40,21 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
         return None
     distance = (weights - law.mask.to(weights.dtype)).abs().sum(-1).clamp(max=2.0)
     return 1 - (math.pi / 2 * distance).cos() if isinstance(score.readout, Cosine) else distance
+
+
+def certified_by_worst_loss(score: AdditiveScore | None, law: Law) -> Bool[Tensor, "*runs"]:
+    """Say which runs classify every single input right: the worst of them loses less than 1, beyond rounding.
+
+    A worst loss of 1 is a prediction of 0, which is not right; such a run is not certified on any processor.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> c = torch.tensor([[0.8, 0.2, 1.0], [0.75, 0.5, 0.75]], dtype=torch.float64)  # the second loses 1 at (1, 1, 0)
+    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
+    >>> certified_by_worst_loss(score, law_of([Parity(3, (0, 2))] * 2)).tolist()
+    [True, False]
+    """
+    worst = worst_loss(score, law)
+    if worst is None:
+        return torch.zeros(law.mask.shape[:-1], dtype=torch.bool)
+    return worst < 1 - tolerance(worst.dtype)

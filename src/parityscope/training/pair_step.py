@@ -15,6 +15,7 @@ from torch import Tensor
 
 from parityscope.models.positions import draw_signs, position_scores
 from parityscope.problems import seeded_generator
+from parityscope.ties import SCORE_TIE
 
 _Weights = Callable[[Tensor], Tensor]
 _BLOCK_ROWS = 2**14
@@ -86,7 +87,8 @@ def least_worst_loss(c: Float[Tensor, " n"]) -> float:
     c = c.double()
     rest = c[2:].abs()
     outside, pair = float(rest.sum()), float((c[0] + c[1]).abs())
-    smallest = pair - outside if outside < pair else float(rest.max())
+    # Up to rounding equal means that some input brings |v| to 0.
+    smallest = max(0.0, pair - outside) if outside <= pair + SCORE_TIE else float(rest.max())
     return max(float((c[0] - c[1]).abs()) + outside, 2 - smallest, 0.0)
 
 

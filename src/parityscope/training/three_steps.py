@@ -12,6 +12,7 @@ from torch import Tensor
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems import seeded_generator
 from parityscope.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.ties import predicts_plus
 
 _CHUNK = 4096
 
@@ -128,7 +129,7 @@ def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float
         outputs.append(block(tokens) * (2 * task.targets(tokens) - 1))
         attentions.append(block.attention(tokens)[:, torch.arange(task.k), list(task.secret)])
     right_way = torch.cat(outputs)
-    right = right_way > 0
+    right = predicts_plus(right_way)  # an output of 0 says nothing and counts as wrong
     return (
         float(right.double().mean()),
         float(right.all(1).double().mean()),
