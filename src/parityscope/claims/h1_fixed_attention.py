@@ -155,10 +155,12 @@ def _any_embedding(n: int) -> dict[str, Any]:
 
 
 def _theorem_11(context: Context) -> Check:
-    steps = context.at(smoke=20, reference=150)
+    steps = context.at(smoke=20, demo=80, reference=150)
     sizes = (8,) if context.scale == "smoke" else (8, 10)
     attacks = [_attack(n, context.at(smoke=4, reference=12), 6, steps) for n in sizes]
-    unbounded = _best_unbounded(10, context.at(smoke=4, reference=24), 24, context.at(smoke=30, reference=400))
+    unbounded = _best_unbounded(
+        10, context.at(smoke=4, reference=24), 24, context.at(smoke=30, demo=200, reference=400)
+    )
     any_embedding = _any_embedding(7)
     margin = min(attack["smallest_margin"] for attack in attacks)
     counted = all(

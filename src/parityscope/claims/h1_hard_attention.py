@@ -64,7 +64,7 @@ def _searched(scale: Scale) -> list[dict[str, Any]]:
     grid = _GRID[: context.at(smoke=4, reference=len(_GRID), paper=len(_GRID))]
     cells = []
     for n, m in grid:
-        risk, evaluations = _lowest_risk(n, m, context.at(smoke=40, reference=500), generator)
+        risk, evaluations = _lowest_risk(n, m, context.at(smoke=40, demo=150, reference=500), generator)
         cells.append(
             {
                 "n": n,

@@ -62,11 +62,11 @@ def _stuck(run: Learned) -> dict[str, Any]:
 
 def _theorem_5(context: Context) -> Check:
     n, k = _FULL_SIZE
-    seeds = context.at(smoke=8, reference=32, paper=100)
+    seeds = context.at(smoke=8, demo=16, reference=32, paper=100)
     promised = math.ceil(theory.theorem_5_steps(_EPSILON, n, k, 1 / n, SMOOTHING, eta=_FULL_RATE))
     full = _as_written(n, k, seeds, _FULL_RATE, promised)
     sizes = ((8, 2), (8, 3), (12, 3))[: context.at(smoke=1, reference=3, paper=3)]
-    steps = context.at(smoke=50, reference=500)
+    steps = context.at(smoke=50, demo=200, reference=500)
     larger = [
         _outcome(_as_written(n, k, seeds, rate, min(steps, 100) if n == 12 else steps))
         for n, k in sizes
@@ -127,7 +127,7 @@ def _remark_9(context: Context) -> Check:
 
 
 def _remark_10(context: Context) -> Check:
-    seeds = context.at(smoke=4, reference=16)
+    seeds = context.at(smoke=4, demo=8, reference=16)
     ks = (2, 3, 4, 5, 6)[: context.at(smoke=2, reference=5, paper=5)]
     repaired = [_learned("repaired", 12, k, seeds) for k in ks]
     written = [_learned("as-written", 12, k, min(seeds, 8)) for k in ks[:3]]

@@ -104,8 +104,8 @@ def _every_input(context: Context) -> Check:
 
 def _initial_variance(context: Context) -> Check:
     """Scan the variance of initial scores over eight decades around 1/log d."""
-    n = context.at(smoke=1000, reference=10_000, paper=100_000)
-    seeds = context.at(smoke=7, reference=15, paper=31)
+    n = context.at(smoke=1000, demo=3000, reference=10_000, paper=100_000)
+    seeds = context.at(smoke=7, demo=9, reference=15, paper=31)
     factors = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     medians = {}
     for factor in factors:

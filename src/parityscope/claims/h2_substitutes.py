@@ -89,7 +89,7 @@ def _temperature(context: Context) -> Check:
 
 def _samples(context: Context) -> Check:
     """Measure the smallest N over d and r and compare it with signal against noise."""
-    trials = context.at(smoke=20, reference=40, paper=100)
+    trials = context.at(smoke=20, demo=20, reference=40, paper=100)
     plan: list[tuple[int, int | None]] = [(50, None), (100, None)] if context.scale == "smoke" else [
         (50, None), (100, None), (200, None), (400, None), (50, 64), (100, 64)
     ]  # fmt: skip

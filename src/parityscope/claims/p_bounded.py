@@ -66,7 +66,7 @@ def _in_domain(problem: Parity, g: torch.Generator) -> Tensor:
 
 def _concavity(context: Context) -> Check:
     """Attack midpoint concavity on D, and find where it ends outside."""
-    attacks, margin = context.at(smoke=300, reference=5000), math.inf
+    attacks, margin = context.at(smoke=300, demo=2000, reference=5000), math.inf
     g = seeded_generator(1, "data")
     for attack in range(attacks):
         problem = Parity.random(3 + attack % 20, 1 + attack % 3, g)
@@ -89,7 +89,7 @@ def _concavity(context: Context) -> Check:
 
 def _gradient_signs(context: Context) -> Check:
     """Check the signs of ∂log C/∂c_j and the only point with C = 1."""
-    attacks, wrong, largest = context.at(smoke=300, reference=5000), 0, 0.0
+    attacks, wrong, largest = context.at(smoke=300, demo=2000, reference=5000), 0, 0.0
     g = seeded_generator(2, "data")
     for attack in range(attacks):
         problem = Parity.random(3 + attack % 20, 1 + attack % 3, g)

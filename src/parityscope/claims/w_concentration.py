@@ -59,7 +59,7 @@ def _lemmas_2_3(context: Context) -> Check:
 
 
 def _lemma_4(context: Context) -> Check:
-    n, k, draws = 100, 10, context.at(smoke=20, reference=100)
+    n, k, draws = 100, 10, context.at(smoke=20, demo=40, reference=100)
     shares = {}
     for constant in (1, 2, 4, 8, 16, 32):
         d = math.ceil(constant * k * math.log(n / DELTA))
@@ -109,7 +109,7 @@ def _lemma_5(context: Context) -> Check:
 
 
 def _lemma_28_29(context: Context) -> Check:
-    needed, draws = 0.0, context.at(smoke=20, reference=100)
+    needed, draws = 0.0, context.at(smoke=20, demo=40, reference=100)
     for rows, columns in ((200, 50), (400, 100), (100, 100), (1000, 20)):
         for seed in range(draws // 4):
             A = torch.randint(2, (rows, columns), generator=seeded_generator(seed, "positions")).double() * 2 - 1

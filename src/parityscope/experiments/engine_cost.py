@@ -46,10 +46,10 @@ CONFIGS: dict[Scale, list[Point]] = {
     "smoke": _points({"enumerate": (8, 10), "split": (8, 12), "grouped": (50,), "closed-form": (10, 100)}),
     "demo": _points(
         {
-            "enumerate": (10, 12, 14, 16, 18, 20),
-            "split": (10, 14, 18, 22, 26, 30, 34, 38),
-            "spectral": (300, 500, 1000),
-            "grouped": (50, 100, 200, 500, 1000, 2000),
+            "enumerate": (10, 12, 14, 16, 18),
+            "split": (10, 14, 18, 22, 26, 30, 34),
+            "spectral": (500, 1000),
+            "grouped": (50, 100, 200, 500, 1000),
             "closed-form": (10, 100, 1000, 10_000, 100_000),
         }
     ),

@@ -61,7 +61,7 @@ def _configs(n: int, n_as_coded: int, seeds: int, samples: int, **as_coded: Any)
 
 CONFIGS: dict[Scale, list[Distances]] = {
     "smoke": _configs(9, 6, 4, 1000, steps=150),
-    "demo": _configs(20, 8, 8, 2000, steps=1000),
+    "demo": _configs(20, 8, 8, 2000, steps=600),
     "reference": _configs(20, 12, 16, 2000),
     "paper": _configs(20, 20, 64, 16000, steps=4000),
 }

@@ -61,7 +61,7 @@ def _configs(
 
 CONFIGS: dict[Scale, list[Training]] = {
     "smoke": _configs(10, ((1, 4, 8), (2, 6, 7)), seeds=2, steps=100),
-    "demo": _configs(20, (SEPARATE, NEIGHBOURS), seeds=4, coded_steps=1200),
+    "demo": _configs(20, (SEPARATE, NEIGHBOURS), seeds=4, coded_steps=800),
     "reference": _configs(20, (SEPARATE, NEIGHBOURS), seeds=8),
     "paper": _configs(20, (SEPARATE, NEIGHBOURS), seeds=32),
 }

@@ -57,7 +57,7 @@ def _configs(n: int, k: int, seeds: int, samples: int, biases: Sequence[float], 
 
 CONFIGS: dict[Scale, list[Law]] = {
     "smoke": _configs(6, 2, 4, 500, (0.5, 0.3), (0.0, 0.1)),
-    "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
+    "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.2, 0.4)),
     "reference": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
     "paper": _configs(16, 3, 64, 8000, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)),
 }

@@ -91,7 +91,7 @@ def _configs(sizes: Sequence[int], seeds: int, steps: int, batch: int, rates: tu
 
 CONFIGS: dict[Scale, list[Task]] = {
     "smoke": _configs((8,), 3, 15, 64, (0.03,)),
-    "demo": _configs((16, 64), 4, 200, 128, (0.1, 0.03)),
+    "demo": _configs((16, 64), 4, 150, 128, (0.1, 0.03)),
     "reference": _configs((16, 64), 8, 250, 128, (0.1, 0.03)),
     "paper": _configs((16, 32, 64, 128), 32, 10_000, 512, (0.1, 0.03, 0.01)),
 }

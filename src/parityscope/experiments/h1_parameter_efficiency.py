@@ -61,7 +61,7 @@ def _configs(sizes: Sequence[int], ks: Sequence[int], seeds: int, steps: int, ba
 
 CONFIGS: dict[Scale, list[Size]] = {
     "smoke": _configs((5, 6), (2,), 4, 60, 64, widths=(1, 8)),
-    "demo": _configs((8, 16, 32), (3,), 4, 400, 128),
+    "demo": _configs((8, 16, 32), (3,), 4, 300, 128, rates=(0.03,)),
     "reference": _configs((8, 16, 32), (3,), 8, 600, 128),
     "paper": _configs(
         (8, 12, 16, 20, 32, 64), (2, 3), 16, 20_000, 512, widths=(1, 2, 3, 4, 6, 8, 16), rates=(0.03, 0.01, 3e-3)

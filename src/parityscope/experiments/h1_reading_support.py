@@ -67,7 +67,7 @@ def _configs(n: int, seeds: int, samples: Sequence[int], as_written: int, as_cod
 
 CONFIGS: dict[Scale, list[Training]] = {
     "smoke": _configs(6, 4, (100,), 20, 60),
-    "demo": _configs(12, 8, (200, 400, 2000), 100, 600),
+    "demo": _configs(12, 8, (200, 400, 2000), 60, 600),
     "reference": _configs(12, 16, (200, 400, 2000), 100, 600),
     "paper": _configs(16, 64, (500, 1000, 2000, 8000), 1000, 2000),
 }

@@ -76,7 +76,7 @@ def _configs(n: int, seeds: int, batches: Sequence[int | None], steps: int) -> l
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _configs(6, 4, (32, None), 80),
-    "demo": _configs(12, 8, (32, None), 400),
+    "demo": _configs(12, 8, (32, None), 300),
     "reference": _configs(12, 16, (32, 256, None), 600),
     "paper": _configs(16, 64, (16, 64, 256, 1024, 4096, None), 4000),
 }

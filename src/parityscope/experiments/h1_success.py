@@ -80,8 +80,9 @@ def _samples(n: int, k: int, samples: int, seeds: int) -> Cell:
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_population(8, 2, 4, steps=300), _samples(8, 2, 1000, 4)],
     "demo": [
-        *(cell for k in (2, 3, 4) for cell in _population(12, k, 16, as_written_steps=60, as_coded_steps=1000)),
-        *(cell for n, k in ((20, 3), (100, 5)) for cell in _own(n, k, 16)),
+        *(cell for k in (2, 3, 4) for cell in _population(12, k, 16, as_written_steps=30, as_coded_steps=600)),
+        *_own(20, 3, 16),
+        *(cell for cell in _own(100, 5, 16) if not cell.sharp_start),
         *_own(1000, 10, 8),
         *(_samples(n, k, samples, 16) for n, k, samples in ((12, 3, 4000), (20, 3, 16_000), (100, 2, 4000))),
     ],

@@ -65,7 +65,7 @@ def _starts(n: int, sharpness: Sequence[float], seeds: int, steps: int, trained:
 CONFIGS: dict[Scale, list[Start]] = {
     "smoke": [*_starts(8, (0.1, 8.0), 4, 50, (0.1,)), *_starts(10, (0.1,), 4, 0, ())],
     "demo": [
-        *_starts(12, (0.01, 0.1, 1.0, 4.0, 12.0), 8, 400, (0.1, 1.0, 12.0)),
+        *_starts(12, (0.01, 0.1, 1.0, 4.0, 12.0), 8, 250, (0.1, 1.0, 12.0)),
         *(start for n in (8, 16, 20) for start in _starts(n, (0.1, float(n)), 8, 0, ())),
     ],
     "reference": [

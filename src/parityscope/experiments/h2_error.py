@@ -49,9 +49,8 @@ def _scan(n: int, seeds: int) -> list[Cell]:
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_both(300, 4), *_both(1000, 4), *_scan(300, 4)],
     "demo": [
-        *(cell for n in (100, 300, 1000, 3000, 10_000) for cell in _both(n, 16)),
-        *_both(100_000, 2),
-        *_scan(300, 16),
+        *(cell for n in (100, 300, 1000, 3000, 10_000) for cell in _both(n, 8)),
+        *_scan(300, 8),
     ],
     "reference": [
         *(cell for n in (100, 300, 1000, 3000, 10_000) for cell in _both(n, 32)),

@@ -44,7 +44,7 @@ def _cells(sizes: Sequence[int], ks: Sequence[int], seeds: int) -> list[Cell]:
 
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _cells((20, 100), (2, 5), 3),
-    "demo": _cells((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 6),
+    "demo": _cells((20, 100, 300, 1000), (2, 3, 5, 7, 10), 5),
     "reference": _cells((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 10),
     "paper": _cells((20, 100, 300, 1000, 3000), (2, 3, 4, 5, 6, 7, 8, 9, 10), 32),
 }

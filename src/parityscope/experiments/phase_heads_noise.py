@@ -45,10 +45,11 @@ def _cells(recipe: str, heads: Sequence[int], noises: Sequence[float], seeds: in
     ]
 
 
+_FEW = (1, 2, 3, 6), (0.0, 0.1, 0.2, 0.3, 0.4)
 _GRID = (1, 2, 3, 4, 6, 9), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": _cells("bounded", (1, 3), (0.0, 0.2, 0.4), 4, 300),
-    "demo": [*_cells("repaired", *_GRID, 6, 500), *_cells("bounded", *_GRID, 6, 500)],
+    "demo": [*_cells("repaired", *_FEW, 6, 500), *_cells("bounded", *_FEW, 6, 500)],
     "reference": [*_cells("repaired", *_GRID, 12, 500), *_cells("bounded", *_GRID, 12, 500)],
     "paper": [
         *(cell for N in (500, 4000) for cell in _cells("repaired", *_GRID, 64, N)),

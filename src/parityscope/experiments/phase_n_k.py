@@ -37,15 +37,16 @@ def _cells(
     ]
 
 
+_FEW = (8, 16, 32), (2, 3, 4, 6)
 _SIZES = (8, 12, 16, 24, 32), (2, 3, 4, 6)
 _MORE = (8, 12, 16, 24, 32, 48, 64, 96, 128, 256), (2, 3, 4, 5, 6, 7, 8, 10)
 CONFIGS: dict[Scale, list[Cell]] = {
     "smoke": [*_cells("bounded", (8, 16), (2, 3), 4, None), *_cells("bounded", (8, 16), (2, 3), 4, 200)],
     "demo": [
-        *_cells("repaired", *_SIZES, 8, None),
-        *_cells("bounded", *_SIZES, 8, None),
-        *_cells("bounded", *_SIZES, 6, 300),
-        *_cells("bounded", *_SIZES, 4, 1000),
+        *_cells("repaired", *_FEW, 8, None),
+        *_cells("bounded", *_FEW, 8, None),
+        *_cells("bounded", *_FEW, 6, 300),
+        *_cells("bounded", *_FEW, 4, 1000),
     ],
     "reference": [
         *_cells("repaired", *_SIZES, 16, None),

@@ -51,7 +51,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
     "demo": [
         *(narrow(CHAIN, 16, k, steps=400, heads=4, held_out=512) for k in (1, 2, 3, 4, 8, 12)),
         *(
-            narrow(ANSWER, 16, k, chain_of_thought=False, heads=4, steps=800, held_out=512, evaluate_every=20)
+            narrow(ANSWER, 16, k, chain_of_thought=False, heads=4, steps=500, held_out=512, evaluate_every=20)
             for k in (1, 2, 3)
         ),
     ],

@@ -38,7 +38,7 @@ TEXT = (
     "Left: training examples until every held-out token is right, one layer and one head with chain of thought, against"
     " k; the line is the least-squares one, a triangle means that the budget ended first. Right: attention of the "
     "positions that predict, on one held-out input after the stated number of extra steps; squares mark the secret bit "
-    "each next token depends on. The paper has n = 100 on the left; here n = 40 (the demo: 20)."
+    "each next token depends on. The paper has n = 100 on the left; here n = 40 (the demo: 16)."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 16, "reference": 50, "paper": 1e6}
 COUNT, MAP = "samples", "attention map"
@@ -49,8 +49,8 @@ CONFIGS: dict[Scale, list[Decoder]] = {
         smoke(MAP, 8, 4, extra_steps=5),
     ],
     "demo": [
-        *(narrow(COUNT, 20, k, steps=400, heads=4, held_out=512) for k in (2, 5, 10, 20)),
-        narrow(MAP, 20, 10, steps=400, decay=False, extra_steps=100, held_out=512),
+        *(narrow(COUNT, 16, k, steps=400, heads=4, held_out=512) for k in (2, 4, 8, 16)),
+        narrow(MAP, 16, 8, steps=400, decay=False, extra_steps=100, held_out=512),
     ],
     "reference": [
         *(narrow(COUNT, 40, k, steps=400) for k in (5, 10, 20, 40)),

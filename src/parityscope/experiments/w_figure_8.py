@@ -35,7 +35,7 @@ COST: dict[Scale, float] = {"smoke": 2, "demo": 10, "reference": 25, "paper": 5e
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],
-    "demo": [narrow("2 × 2", 12, 4, layers=2, heads=2, batch=128, held_out=512, steps=300, extra_steps=20)],
+    "demo": [narrow("2 × 2", 12, 4, layers=2, heads=2, batch=128, width=48, held_out=256, steps=300, extra_steps=20)],
     "reference": [narrow("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
     "paper": [paper("2 × 2", n, k, layers=2, heads=2, extra_steps=2000) for n, k in ((40, 20), (20, 6))],
 }

@@ -84,8 +84,8 @@ class _AtOnce(Executor):
 class Processes:
     """Worker processes on this machine, one thread each.
 
-    >>> Processes(4).in_flight()  # packs that are out at a time: one under way and one in reserve for each
-    8
+    >>> Processes(4).in_flight()  # packs that are out at a time: one under way and three in reserve for each
+    16
     """
 
     worker_died: tuple[type[BaseException], ...] = (BrokenExecutor,)
@@ -111,8 +111,8 @@ class Processes:
         return self._pool
 
     def in_flight(self) -> int:
-        """One per worker and one in reserve each, so that none waits for the store."""
-        return 2 * self.workers
+        """One per worker and three in reserve each, so that none waits while this process stores or draws."""
+        return 4 * self.workers
 
     def stop(self, *, now: bool) -> None:
         """End the processes."""
