@@ -1,6 +1,6 @@
 """Write the results pages of the documentation from a finished reproduction: `make docs-results`.
 
-    python docs/results.py demo-output                              # the folder of `make demo`
+    python docs/results.py reference-output                         # the folder of `make reference`
     python docs/results.py FOLDER --scale smoke --out somewhere     # another scale, another place
 
 Writes claims.md, claims.json, figures.md and figures/*.png. Nothing is computed but the pictures.
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
     if not (arguments.folder / "store" / "store.sqlite").exists():
-        sys.exit(f"{arguments.folder} holds no rows: run `make demo` first")
+        sys.exit(f"{arguments.folder} holds no rows: run `make reference` first")
     write_results(Store(arguments.folder / "store"), arguments.scale, arguments.out)
 
 

@@ -44,18 +44,17 @@ def without(libraries, work):
 # The core
 
 
-def test_the_core_imports_quickly_and_loads_nothing_optional():
+def test_the_core_loads_nothing_optional():
     code = (
-        "import sys, time, torch\n"
-        "before, started = set(sys.modules), time.process_time()\n"
+        "import sys, torch\n"
+        "before = set(sys.modules)\n"
         "import parityscope as ps, parityscope.cli, parityscope.terminal\n"
         "[getattr(ps, name) for name in ps.__all__ if name != 'SparseParityClassifier']\n"
-        "print(time.process_time() - started, *{name.partition('.')[0] for name in set(sys.modules) - before})"
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
     )
-    seconds, *loaded = python("-c", code).split()
+    loaded = python("-c", code).split()
     assert "parityscope" in loaded
     assert not set(loaded) & set(EXTRA_OF)
-    assert float(seconds) < 1.5
 
 
 def test_help_version_and_completion_do_not_wait_for_torch():
@@ -249,7 +248,7 @@ COMPLETIONS = {
     "parityscope reproduce H1-figure-1 H2-": [name for name in EXPERIMENT_IDS if name.startswith("H2-")],
     "parityscope rows folder --experiment phase-n": ("phase-n-k",),
     "parityscope claims H1-th": [claim.id for claim in all_claims() if claim.id.startswith("H1-th")],
-    "parityscope claims --scale ": ("smoke", "laptop", "paper"),
+    "parityscope claims --scale ": ("smoke", "demo", "reference", "paper"),
     "parityscope bench ri": ("risk",),
 }
 

@@ -64,7 +64,7 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
     Store(tmp_path / "store").add("other", load_experiment("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
     unfinished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert unfinished.returncode == 1
-    assert f"not finished at scale laptop: {EXPERIMENT_IDS[0]}" in unfinished.stderr
+    assert f"not finished at scale reference: {EXPERIMENT_IDS[0]}" in unfinished.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -38,7 +38,7 @@ def test_verdicts_are_computed(claim):
 def test_figures_without_rows_say_how_to_get_them():
     for number in (1, 2, 3, 4, 5, 8, 9, 10, 11):
         (claim,) = named_claims([f"W-figure-{number}"])
-        outcome = check(claim, Context("laptop")).outcome
+        outcome = check(claim, Context("demo")).outcome
         assert outcome.verdict == "not testable here"
         assert f"parityscope reproduce W-figure-{number}" in outcome.how
 

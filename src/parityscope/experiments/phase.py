@@ -96,7 +96,8 @@ def draw_phases(rows: Sequence[Row], x: tuple[str, Axis], y: tuple[str, Axis], c
     panels = panels_of(rows)
     x_values, y_values = (sorted({axis(row) for row in rows}) for _, axis in (x, y))
     height = math.ceil(len(panels) / columns)
-    size = (1.4 + columns * (0.6 + 0.42 * len(x_values)), height * (1.1 + 0.36 * len(y_values)))
+    width = max(2.7, 0.6 + 0.42 * len(x_values))  # a panel's title needs room also above a few columns
+    size = (1.4 + columns * width, height * (1.1 + 0.36 * len(y_values)))
     figure, grid = new_figure(*size, height, columns, squeeze=False, sharex=True, sharey=True)
     places = list(grid.flat)
     images = []

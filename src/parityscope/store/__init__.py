@@ -6,6 +6,18 @@ leaves all of them or none, and every committed row is durable. Locks are the ke
 """
 
 from parityscope.store.database import SCHEMA_VERSION
-from parityscope.store.rows import Outcome, Store, array_bytes, config_key, current_versions
+from parityscope.store.rows import Outcome, Store, array_bytes, config_key, current_versions, key_of
+from parityscope.store.text import read_text, rows_in, write_text
 
-__all__ = ["SCHEMA_VERSION", "Outcome", "Store", "array_bytes", "config_key", "current_versions"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Outcome",
+    "Store",
+    "array_bytes",
+    "config_key",
+    "current_versions",
+    "key_of",
+    "read_text",
+    "rows_in",
+    "write_text",
+]

@@ -33,7 +33,18 @@ def config_key(experiment: str, config: BaseModel) -> str:
     >>> keys[0] == keys[1], keys[0] == keys[2]
     (True, False)
     """
-    text = json.dumps([experiment, config.model_dump(mode="json")], sort_keys=True)
+    return key_of(experiment, config.model_dump(mode="json"))
+
+
+def key_of(experiment: str, fields: Mapping[str, Any]) -> str:
+    """Return the address of a config whose fields are plain values.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> recipe = RECIPES["bounded"]
+    >>> key_of("demo", recipe.model_dump(mode="json")) == config_key("demo", recipe)
+    True
+    """
+    text = json.dumps([experiment, dict(fields)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -124,6 +135,12 @@ class Store:
                 values,
             )
             connection.executemany("DELETE FROM leases WHERE key = ?", [(row[0],) for row in values])
+
+    def add_rows(self, rows: Iterable[Row]) -> None:
+        """Store rows as they are, all or none, with the time and the versions of when they were computed."""
+        values = [_values_of(row) for row in rows]
+        with self._database.writing() as connection:
+            connection.executemany(f"{INSERT} ON CONFLICT (key) DO NOTHING", values)
 
     def row(self, experiment: str, config: BaseModel) -> Row | None:
         """Return the row of a config, or None when it has not been run (or failed)."""
@@ -233,6 +250,14 @@ class Store:
         unknown = [name for name in where if known and name not in known]
         if unknown:
             raise InvalidInput(f"no config has a field {unknown[0]!r}: choose from {', '.join(sorted(known))}")
+
+
+def _values_of(row: Row) -> tuple[Any, ...]:
+    texts = (json.dumps(row.config), json.dumps(row.numbers))
+    versions = json.dumps(row.versions)
+    moment = (float(row.finished), float(row.seconds), row.traceback)
+    values = (key_of(row.experiment, row.config), row.experiment, *texts, array_bytes(row.arrays), versions, *moment)
+    return (*values, row_checksum(values))
 
 
 def _values(experiment: str, config: BaseModel, outcome: Outcome) -> tuple[Any, ...]:
