@@ -35,10 +35,13 @@ docs: $(VENV)/.installed-docs
 docs-results: install
 	$(BIN)/python -m parityscope.reference unpack reference-output
 	$(BIN)/python docs/results.py reference-output
+# ARGS=tests/risk for one package.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2
-test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+# Pages, packages, kills, load, the browser, long learning runs.
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+test-all: test test-slow
 # What computes, once more with the arithmetic of the least capable processor: sums are then rounded in another order.
 # Most of the estimator counts in whole numbers, and its long tests are left out.
 PORTABLE := $(addprefix tests/,test_ties.py risk models training theory claims language_models test_measures.py \

@@ -26,7 +26,6 @@ A port that such a block names is replaced by a free one, and the address of a m
 All blocks of a page work in one temporary folder. Indented blocks are formulas: a command in one is an error.
 """
 
-import atexit
 import contextlib
 import io
 import os
@@ -45,7 +44,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from slurm_stand_in import end_jobs, install_slurm
-from warm_command import CLIENT, WarmCommand
+from warm_command import CLIENT, WARM
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
@@ -62,8 +61,6 @@ PROGRAM = "if __name__ == '__main__':\n    from {} import main\n    main()\n"
 COMMAND_LINE = PROGRAM.format("parityscope.cli")
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 is what pip reads as the option being given
 UNREACHABLE = re.compile("package index reachable|NewConnectionError|name resolution|ConnectTimeout")
-WARM = WarmCommand()
-atexit.register(WARM.stop)
 COMMAND = re.compile(r"^(?: {4}|\t)\$? *(?:parityscope |python |pip |make |import |from \w+ import |\.venv)", re.M)
 
 

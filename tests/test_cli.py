@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit code, output, files; mostly in a real process."""
+"""The command line as a user meets it: exit code, output, files; mostly in a process of its own."""
 
 import json
 import os
@@ -9,12 +9,25 @@ import pytest
 
 from parityscope import RECIPES, __version__
 from parityscope.cli import main
+from warm_command import CLIENT, WARM
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+COMMAND_LINE = "from parityscope.cli import main; main()"
 
 
 def parityscope(*arguments):
-    command = [sys.executable, "-c", "from parityscope.cli import main; main()", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    """Run a command in a process of its own, forked from one that has its libraries."""
+    code = CLIENT.format(address=WARM.address(ENVIRONMENT)) + COMMAND_LINE
+    return run_python(code, *arguments)
+
+
+def parityscope_from_nothing(*arguments):
+    return run_python(COMMAND_LINE, *arguments)
+
+
+def run_python(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False)
 
 
 def test_help_teaches_and_lists_the_recipes():
@@ -96,7 +109,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, sentence, monkeypa
 
 
 def test_bad_input_shows_no_traceback_in_a_real_process():
-    done = parityscope("learn", "--n", 5, "--k", 6)
+    done = parityscope_from_nothing("learn", "--n", 5, "--k", 6)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "parityscope: k must lie between 1 and n = 5, got 6\n"
 

@@ -219,6 +219,7 @@ def run_cli(monkeypatch, capsys, *arguments):
     return stopped.value.code, printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_stores_rows(folders, tmp_path, monkeypatch, capsys):
     code, out, _ = run_cli(monkeypatch, capsys, "--model", folders[0], "--limit", 2, "--out", tmp_path)
     assert code == 0

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("marimo", reason="needs marimo: pip install 'parityscope[docs]'")
 
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"

@@ -284,6 +284,7 @@ def kept(folder):
     return {path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(archives):
     (wheel,) = archives.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -298,6 +299,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives):
     } <= names
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_tests_and_builds_need(archives):
     (sdist,) = archives.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

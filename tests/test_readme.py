@@ -42,7 +42,3 @@ def test_python_examples_run(capsys):
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.S):
         exec(compile(block, "README.md", "exec"), {})
     assert "32/32 (89%–100%) [7, 10, 17]" in capsys.readouterr().out
-
-
-def test_contributing_stays_short():
-    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 50

@@ -72,6 +72,10 @@ class WarmCommand:
             self.folder = self.process = None
 
 
+WARM = WarmCommand()  # of all tests in a process
+atexit.register(WARM.stop)
+
+
 def become_a_command(descriptor):
     """Serve calls for ever; return in the process of a call only, which is then that command."""
     for name in LIBRARIES:

@@ -44,9 +44,14 @@ def unpack_reference(folder: Path) -> int:
     return read_text(_shipped("reference", "rows"), Store(folder / "store"))
 
 
-def pack_reference(folder: Path) -> int:
-    """Ship the rows of the store in `folder` with the clone this runs from; return how many there are."""
-    return write_text(Store(folder / "store"), _PROJECT / "reference")
+def pack_reference(folder: Path, into: Path = _PROJECT / "reference") -> int:
+    """Ship the rows of the store in `folder` with the clone this runs from; return how many there are.
+
+    >>> import tempfile
+    >>> pack_reference(Path(tempfile.mkdtemp()), into=Path(tempfile.mkdtemp()))
+    0
+    """
+    return write_text(Store(folder / "store"), into)
 
 
 def stale_rows() -> dict[str, int]:
@@ -64,8 +69,7 @@ def stale_rows() -> dict[str, int]:
     return missing
 
 
-def main() -> None:
-    """Read the arguments and pack or unpack."""
+def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("unpack", "pack"))
     parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce --scale reference`")
@@ -77,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -116,6 +116,7 @@ def test_lemma_17_counterexample_replays_on_the_product_model():
     assert product < 0
 
 
+@pytest.mark.slow
 def test_theorem_5_counterexample_replays_from_its_seed():
     found = smoke("H1-theorem-5").outcome.evidence["counterexample"]
     problem = Parity(found["n"], tuple(found["support"]))

@@ -13,7 +13,7 @@ from explorer_server import running_explorer  # noqa: E402
 
 CHROMIUM = os.environ.get("PARITYSCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")]
 expect = playwright.expect
 WAIT = 30_000
 

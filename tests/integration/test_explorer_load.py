@@ -13,6 +13,8 @@ import pytest
 
 from explorer_server import Server
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("fastapi", reason="the explorer's web server is not installed")
 websockets = pytest.importorskip("websockets", reason="websockets is not installed")
 
@@ -70,7 +72,6 @@ def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_fifty_clients(process, free_port):
     server = Server(free_port)

@@ -13,6 +13,8 @@ from parityscope.cot import CotTraining
 from parityscope.experiments import load_experiment
 from parityscope.training.checkpoint import read_tensors
 
+pytestmark = pytest.mark.slow
+
 CHILD = """
 import hashlib, json, sys
 from pathlib import Path
@@ -68,7 +70,6 @@ def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
     assert straight == resumed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [f"W-figure-{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)])
 def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
     """The first paper-scale training of every figure, everything but its length as it is."""

@@ -12,6 +12,8 @@ import torch
 
 from parityscope.store import Store
 
+pytestmark = pytest.mark.slow
+
 # A few experiments with many rows, arrays and trainings; kills between any two of them are alike.
 SOME = ["H1-figure-2", "H1-success", "H1-why-it-fails", "H2-one-step", "W-figure-11"]
 COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()", "reproduce", *SOME, "--scale", "smoke"]
@@ -68,7 +70,6 @@ def test_rows_survive_kills(tmp_path):
     assert_same_rows(straight, killed)
 
 
-@pytest.mark.slow
 def test_rows_survive_twenty_kills(tmp_path):
     straight, killed = reproduce_with_kills(tmp_path, kills=20)
     assert len(straight) > 0

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # A process that has torch loaded forks writers and kills them, so that a kill costs milliseconds.
 SCRIPT = """
 import json, os, random, signal, sys, time
@@ -78,6 +80,5 @@ def test_thirty_kills_during_writes_lose_nothing(tmp_path):
     assert killed_while_writing(tmp_path, 30)["in_write"] >= 5
 
 
-@pytest.mark.slow
 def test_two_hundred_kills_during_writes_lose_nothing(tmp_path):
     assert killed_while_writing(tmp_path, 200)["in_write"] >= 50

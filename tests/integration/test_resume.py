@@ -8,6 +8,10 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LEARN = [sys.executable, "-c", "from parityscope.cli import main; main()", "learn"]
 TASK = ["--recipe", "as-coded", "--n", "13", "--k", "3", "--runs", "4", "--steps", "4000", "--json"]
 TASK += ["--engine", "enumerate"]  # slow enough to be killed between two checkpoints

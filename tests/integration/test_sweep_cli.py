@@ -13,6 +13,8 @@ from parityscope.store import Store
 from slurm_stand_in import end_jobs, install_slurm, started_jobs
 from sweep_specs import TROUBLE, contents, written
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()"]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 

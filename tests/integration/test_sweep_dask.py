@@ -13,6 +13,8 @@ from parityscope.store import Store
 from parityscope.sweep import InProcess, load_spec, run_sweep
 from sweep_specs import TRAININGS, TROUBLE, contents, written
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("distributed", reason="needs dask.distributed: pip install 'parityscope[cluster]'")
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -11,6 +11,8 @@ from parityscope.store import Store
 from parityscope.sweep import InProcess, load_spec, run_sweep
 from sweep_specs import PACKED, TROUBLE, contents, written
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("submitit", reason="needs submitit: pip install 'parityscope[cluster]'")
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 

@@ -18,8 +18,15 @@ def diffuse(n, k, spread, seed=0):
     return k * torch.softmax(spread * noise, 0)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+@pytest.mark.parametrize(
+    ("k", "loss"),
+    [
+        (2, "squared-hinge"),
+        pytest.param(2, "hinge", marks=pytest.mark.slow),
+        pytest.param(3, "hinge", marks=pytest.mark.slow),
+        pytest.param(3, "squared-hinge", marks=pytest.mark.slow),
+    ],
+)
 def test_split_and_spectral_agree_within_the_reported_bound(k, loss):
     model, problem = AdditiveModel(diffuse(30, k, 0.3), ZigZag(k)), Parity(30, tuple(range(k)))
     exact = population_risk(model, problem, loss=loss, engine="split")
@@ -43,7 +50,7 @@ def test_a_thousand_bits_have_a_proved_error_below_1e_9(spread):
     assert losses.mean().item() == pytest.approx(risk.value.item(), abs=5 * losses.std().item() / 20_000**0.5)
 
 
-@pytest.mark.parametrize("heavy", [(0, 1, 2), (0, 1), (0, 7), (9,)])
+@pytest.mark.parametrize("heavy", [pytest.param((0, 1, 2), marks=pytest.mark.slow), (0, 1), (0, 7), (9,)])
 def test_heavy_positions_are_enumerated_and_the_rest_is_spectral(heavy):
     """Half-trained attention: against split at n = 34, value within the bound and gradient close."""
     weights = 0.5 * diffuse(34, 1, 0.2)

@@ -15,6 +15,7 @@ from parityscope.sweep import DaskCluster, InProcess, Processes, load_spec, run_
 from sweep_specs import TROUBLE, contents, written
 
 
+@pytest.mark.slow
 def test_processes_survive_a_killed_worker_and_give_the_same_rows(tmp_path):
     configs = '[Point(x=x, seconds=0.3, what="raise" if x == 5 else "") for x in range(12)]'
     work = load_spec(written(tmp_path / "spec.py", TROUBLE, configs))

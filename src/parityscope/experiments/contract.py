@@ -171,7 +171,11 @@ class Stage:
 
 
 class ConfigCounts(Protocol):
-    """How many configs are done, of how many."""
+    """How many configs are done, of how many.
+
+    >>> from parityscope.sweep import Progress
+    >>> counts: ConfigCounts = Progress(total=8, done=2, failed=0, running=1, per_second=0.5)
+    """
 
     @property
     def done(self) -> int:

@@ -31,7 +31,11 @@ class Trained(Config):
 
 
 class Decoder(Trained):
-    """One training in a figure; `label` says what it stands for there."""
+    """One training in a figure; `label` says what it stands for there.
+
+    >>> Decoder(label="with CoT", training=CotTraining(n=6, k=2, steps=20)).training.width
+    128
+    """
 
     label: str
 

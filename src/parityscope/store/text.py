@@ -44,7 +44,12 @@ def write_text(store: Store, folder: Path) -> int:
 
 
 def read_text(folder: Path, store: Store) -> int:
-    """Add the rows of a folder to a store, as they were when they were written; return how many there are."""
+    """Add the rows of a folder to a store, as they were when they were written; return how many there are.
+
+    >>> import tempfile
+    >>> read_text(Path("nowhere"), Store(Path(tempfile.mkdtemp())))
+    0
+    """
     rows = list(rows_in(folder))
     store.add_rows(rows)
     return len(rows)
@@ -71,7 +76,7 @@ def rows_in(folder: Path) -> Iterator[Row]:
 
 
 def _line(key: str, row: Row) -> str:
-    arrays = {name: _plain(tensor) for name, tensor in row.arrays.items()}
+    arrays = {name: _plain(row.arrays[name]) for name in sorted(row.arrays)}
     return json.dumps(
         {
             "key": key,
