@@ -23,7 +23,7 @@ TEXT = (
     " every second one; grouped (all weights equal) and spectral (weights that differ by about 10 %) grow slowly "
     "with n, and the closed form linearly. Every point is exact to rounding, or has a proved error below 1e-9."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 4, "reference": 10, "paper": 60}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 14, "paper": 60}
 TIMED = True  # rows are timings: never measured beside other work
 
 

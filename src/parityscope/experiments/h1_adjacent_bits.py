@@ -29,7 +29,7 @@ TEXT = (
     "Random-sign positions (bounded) know no neighbours and serve as control; the dotted line trains on drawn "
     "examples instead of the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 5, "reference": 12, "paper": 150}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12, "paper": 150}
 _MIDDLE = 0.25  # a head within a quarter of a step from the middle between the two bits
 
 

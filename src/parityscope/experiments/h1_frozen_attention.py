@@ -35,7 +35,7 @@ TEXT = (
     "(repaired) and on drawn examples (bounded). A constant 0 has risk 1. Right: ‖α‖‖β‖ of the trained FFNN-1; "
     "Theorem 11 says nothing above the dotted line n/(5m²), where its margin is used up."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 5, "reference": 8, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14, "paper": 400}
 Kind = Literal[
     "frozen soft, random bits",
     "frozen soft, least attended bits",

@@ -27,7 +27,7 @@ TEXT = (
     "coins, on the population and on drawn examples. On the population label noise only scales the correlation, so "
     "it cannot matter there; from examples it does."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 4, "reference": 9, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11, "paper": 200}
 Kind = Literal["express", "repaired, population", "bounded, population", "bounded, N examples"]
 _LEARNERS: tuple[Kind, ...] = get_args(Kind)[1:]
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n

@@ -31,7 +31,7 @@ TEXT = (
     "examples right. Training is short below paper scale, so a run that has not learned might with more steps. As n "
     "grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 11, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 11, "reference": 22, "paper": 900}
 Architecture = Literal["attention", "FFNN-1"]
 _ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 _HEADS_PER_BIT, _WIDTH, _START_RADIUS, _CHECKED_ON = 2, 16, 2.0, 2**14

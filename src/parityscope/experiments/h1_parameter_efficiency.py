@@ -31,7 +31,7 @@ TEXT = (
     "numbers per head) descends on the population. The dotted line is n + 3, an FFNN-1 of one neuron: with fewer "
     "numbers some bit has no edge, and then no training can beat one half (Prop. 4)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 14, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23, "paper": 900}
 Kind = Literal["FFNN-1", "bounded, fresh examples", "repaired, population"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _EXACT_BITS, _ESTIMATE_EXAMPLES = 16, 2**14

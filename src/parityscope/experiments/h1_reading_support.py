@@ -32,7 +32,7 @@ TEXT = (
     "was right for good and when accuracy first passed 99 %; below the line reading comes first. N is the number of "
     "drawn examples; the other runs train on the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 8, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 9, "paper": 200}
 _GAPS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 _CHECKED_ON = 32  # fresh examples; a wrong reading agrees with all of them with probability 2⁻³²
 _GROWTH = 1.2  # stages are spaced like this, because little happens late

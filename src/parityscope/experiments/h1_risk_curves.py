@@ -25,7 +25,7 @@ TEXT = (
     "astronomically small. As written, the risk does not move at that rate; at a rate of 0.1 it falls to a plateau "
     "that does not depend on the hidden bits."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 13, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 17, "paper": 300}
 
 
 class Curves(Config):

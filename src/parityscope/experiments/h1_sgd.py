@@ -29,7 +29,7 @@ TEXT = (
     "methods get the same number of steps, fewer below paper scale than the 2000 of the published code (for those see "
     "H1-success)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 16, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 38, "paper": 400}
 _RECORD_EVERY = 10
 
 

@@ -21,7 +21,7 @@ TEXT = (
     "hidden bits: they speak of optimisation. The last rows see only N drawn examples per run. Sharp start means "
     "H1's own: radius 1 at temperature 1/n."
 )
-COST: dict[Scale, float] = {"smoke": 3, "demo": 25, "reference": 60, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68, "paper": 2500}
 
 
 class Cell(Config):

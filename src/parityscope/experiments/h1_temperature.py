@@ -27,7 +27,7 @@ TEXT = (
     "stopped, which is what makes attention sharp (as coded has no stopping rule and uses all its steps). As written "
     "trains at a rate of 0.1, its theorem's own rate never moves; dotted lines train on drawn examples."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 14, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 12, "reference": 19, "paper": 600}
 Start = Literal["own radius", "own sharpness"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 

@@ -30,7 +30,7 @@ TEXT = (
     "uniform attention is ρ = 0). Middle: the share of the gradient that depends on B, against n. Right: that "
     "share against the share of seeds that learned from this start with Adam, with 95 % intervals."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 14, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 23, "paper": 900}
 
 Readout = Literal["zig-zag", "cosine"]
 Loss = Literal["hinge", "squared-hinge"]

@@ -24,7 +24,7 @@ TEXT = (
     " step and from initial scores of variance 1/log d with a step of 4 log d. Right, against the initial variance"
     " at one d: too little and both heads stay on both bits, too much and attention starts on wrong ones."
 )
-COST: dict[Scale, float] = {"smoke": 1.5, "demo": 5, "reference": 16, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.5, "demo": 8, "reference": 25, "paper": 300}
 _FLOOR = 1e-6
 
 

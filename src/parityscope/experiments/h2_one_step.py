@@ -22,7 +22,7 @@ TEXT = (
     " for examples, see H2-samples."
 )
 _FLOOR = 1e-9
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 1, "reference": 2, "paper": 10}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0, "paper": 10}
 
 
 class OneStep(Config):

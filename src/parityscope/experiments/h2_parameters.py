@@ -22,7 +22,7 @@ TEXT = (
     " and another position draws level with them only by agreeing in all of those. A network that sees every bit has"
     " at least d parameters."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 4, "reference": 12, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22, "paper": 120}
 
 
 class Size(Config):

@@ -21,7 +21,7 @@ TEXT = (
     " (variance/signal²)·(√(2 log n) + 1.3)², times 1 + n/r and a term for collisions when a head has r < n numbers."
     " k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to (2/π)√((k−1)n)."
 )
-COST: dict[Scale, float] = {"smoke": 0.6, "demo": 4, "reference": 20, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16, "paper": 600}
 
 
 class Cell(Config):

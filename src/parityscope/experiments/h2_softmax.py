@@ -22,7 +22,7 @@ TEXT = (
     " most substitutes succeed too: what softmax buys is the small number of parameters. The sigmoid shifted by 2 log d"
     " does not start uniform but near zero."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 1, "reference": 3, "paper": 20}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 1, "paper": 20}
 _STYLES = ("-", "--", ":", "-.", "--", "-")
 
 

@@ -31,7 +31,7 @@ TEXT = (
     "neighbourhood; with the readout repaired, and with our own recipe, every head ends on a hidden bit. All descend "
     "on the population risk, so this is about optimisation; H1-success and H2-samples have examples instead."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18, "paper": 1300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 25, "paper": 1300}
 _PANELS = {
     "as-written": "H1 as written",
     "as-coded": "H1 as coded",

@@ -24,7 +24,7 @@ TEXT = (
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
-COST: dict[Scale, float] = {"smoke": 1.0, "demo": 6, "reference": 20, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.0, "demo": 4, "reference": 11, "paper": 300}
 
 
 class Cell(Config):

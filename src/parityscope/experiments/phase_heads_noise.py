@@ -22,7 +22,7 @@ TEXT = (
     "nothing but a constant factor. The solid line is where half of the seeds learn; between the dashed lines Wilson's "
     "95 % interval contains one half."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 9, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18, "paper": 900}
 _N, _K = 12, 3
 _X = ("probability that a label is flipped", lambda row: row.config["noise"])
 _Y = ("heads m", lambda row: row.config["settings"]["heads"])

@@ -21,7 +21,7 @@ TEXT = (
     "learn; between the dashed lines Wilson's 95 % interval contains one half. H1's own two recipes over n and k are "
     "in the success table: their cost doubles with every second bit."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 12, "reference": 17, "paper": 1500}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 18, "reference": 30, "paper": 1500}
 _X = ("bits n", lambda row: row.config["n"])
 _Y = ("hidden bits k", lambda row: row.config["k"])
 

@@ -21,7 +21,7 @@ TEXT = (
     "of the seeds learn; between the dashed lines Wilson's 95 % interval contains one half. Population panels speak of "
     "optimisation; the last one sees only N examples. H1's text has τ = 1/n = 0.1, its code τ = n/4 = 2.5."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 16, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 18, "paper": 900}
 _N, _K = 10, 3
 _X = ("learning rate", lambda row: row.config["settings"]["learning_rate"])
 _Y = ("temperature τ", lambda row: row.config["settings"]["temperature"])

@@ -42,7 +42,7 @@ TEXT = (
     "entropy of the sparsest head (dashed, Eq. (1)) during training. Laptop scale is a decoder of width 64 with one "
     "layer and four heads (one head does not learn two bits without CoT within the budget), best of two rates with CoT."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 45, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 28, "reference": 69, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [

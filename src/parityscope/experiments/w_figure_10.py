@@ -41,7 +41,7 @@ TEXT = (
     "paper has (20, 6) with 5000 to 10⁶ inputs; here (16, 4) with 500 to 8000 and fresh samples (the demo: "
     "(14, 3), 150 to 2400)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 20, "paper": 3e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 101, "paper": 3e6}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool("1 × 2", pool, heads=2) for pool in (16, 40)],

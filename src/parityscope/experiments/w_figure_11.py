@@ -29,7 +29,7 @@ TEXT = (
     " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; here "
     "(16, 4) and 2000 inputs, one layer (the demo: (14, 3) and 600)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 1, "reference": 2, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 45, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool(f"1 × {heads}", 24, heads=heads) for heads in (1, 2)],

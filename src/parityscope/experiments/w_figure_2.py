@@ -41,7 +41,7 @@ TEXT = (
     " with chain of thought above and without below; colour is the logarithm, > means that the budget ended first. The "
     "paper uses n = 30 and picks the best of three learning rates; here it is n = 12, width 64 and one rate."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 15, "reference": 40, "paper": 4e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 26, "reference": 48, "paper": 4e6}
 _SHORT = {"steps": 400, "held_out": 512, "evaluate_every": 20}
 _SHORTER = {**_SHORT, "steps": 200, "batch": 128, "held_out": 256, "width": 48}
 

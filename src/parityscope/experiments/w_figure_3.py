@@ -40,7 +40,7 @@ TEXT = (
     "positions that predict, on one held-out input after the stated number of extra steps; squares mark the secret bit "
     "each next token depends on. The paper has n = 100 on the left; here n = 40 (the demo: 16)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 16, "reference": 50, "paper": 1e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 23, "reference": 113, "paper": 1e6}
 COUNT, MAP = "samples", "attention map"
 
 CONFIGS: dict[Scale, list[Decoder]] = {

@@ -38,7 +38,7 @@ TEXT = (
     "has (20, 6), 4 layers × 4 heads, 50 000 inputs against 10⁶; here (16, 4), 1 layer × 4 heads, 2000 against "
     "8000 (the demo: (14, 3), 600 against 2400)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 20, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 51, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke_pool("pool", pool, heads=2) for pool in (16, 40)],

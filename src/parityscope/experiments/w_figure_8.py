@@ -31,7 +31,7 @@ TEXT = (
     "chain of thought; squares mark the secret bit each next token depends on. The caption says (20, 6), the authors' "
     "code (40, 20); paper scale has both, reference scale (20, 6) and the demo (12, 4), at width 64."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 10, "reference": 25, "paper": 5e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 30, "paper": 5e4}
 
 CONFIGS: dict[Scale, list[Decoder]] = {
     "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],

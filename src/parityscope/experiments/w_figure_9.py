@@ -36,7 +36,7 @@ TEXT = (
     " the computation say without. The bar is the largest accuracy that guessing reaches on the held-out set in all "
     "evaluations of a run, at six standard deviations."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 12, "paper": 8e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 45, "paper": 8e6}
 _EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
 _SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
 
