@@ -54,6 +54,7 @@ def test_no_figure_is_left_over():
     assert {path.stem for path in (RESULTS / "figures").glob("*.png")} == set(EXPERIMENT_IDS)
 
 
+@pytest.mark.slow
 def test_an_unfinished_reproduction_is_refused(tmp_path):
     from parityscope.store import Store
 

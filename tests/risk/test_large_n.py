@@ -141,10 +141,15 @@ def test_accuracy_at_large_n_has_a_bound_too():
     assert accuracy.value.item() == pytest.approx(sampled, abs=5 * 0.5 / 40_000**0.5 + accuracy.error_bound.item())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_certified_says_so():
     model = ParityTransformer(60, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InvalidInput, match="no exact engine fits: split needs about"):
         population_risk(model, Parity(60, (0, 1, 2)))
+
+
+def test_the_spectral_engine_refuses_biased_bits():
+    model = ParityTransformer(60, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InvalidInput, match=r"needs uniform bits, got bias 0\.3"):
         population_risk(model, Parity(60, (0, 1, 2), bias=0.3), engine="spectral")
 

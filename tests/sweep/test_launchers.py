@@ -58,6 +58,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x, seconds=1.0) for x in range(100)]")
     parent = subprocess.Popen(
