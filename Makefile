@@ -37,18 +37,20 @@ docs-results: install
 	$(BIN)/python docs/results.py reference-output
 # ARGS=tests/risk for one package.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 $(ARGS)
-# Pages, packages, kills, load, the browser, long learning runs.
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+# Pages, packages, kills, the browser.
 test-slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not long" $(ARGS)
+# And what takes minutes each, such as long learning runs.
 test-all: test test-slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(ARGS)
 # What computes, once more with the arithmetic of the least capable processor: sums are then rounded in another order.
 # Most of the estimator counts in whole numbers, and its long tests are left out.
 PORTABLE := $(addprefix tests/,test_ties.py risk models training theory claims language_models test_measures.py \
     test_learning.py test_cot.py $(addprefix estimator/,test_evidence.py test_ranking.py test_attention.py)) \
     $(addprefix src/parityscope/,ties.py risk models training theory estimator measures.py)
 test-portable: $(VENV)/.installed-test
-	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 $(PORTABLE)
+	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -94,7 +94,7 @@ def test_the_rate_falls_linearly_to_zero():
     assert config.model_copy(update={"decay": False}).rate_at(3) == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("k", [6, 12])
 def test_chain_of_thought_learns_within_100_000_samples_and_its_absence_does_not(k):
     settings = {"n": 20, "k": k, "batch": 256, "learning_rate": 5e-4, "steps": 390}
@@ -107,7 +107,7 @@ def test_chain_of_thought_learns_within_100_000_samples_and_its_absence_does_not
         assert max(without.history.accuracy) < 0.5 + 6 * 0.5 / math.sqrt(2048)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_with_four_heads_one_looks_at_the_secret_bits():
     options = {"n": 40, "k": 20, "heads": 4, "learning_rate": 5e-4, "batch": 256, "decay": False, "stop": False}
     run = train_on_sequences(CotTraining(**options, steps=800, evaluate_every=100, held_out=512))

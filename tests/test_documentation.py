@@ -14,11 +14,19 @@ from parityscope.cli import app
 
 ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
 SOURCE = ROOT / "src" / "parityscope"
+WITH_SLOW_BLOCKS = [name for name, text in ALL.items() if "<!-- slow: " in text]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ALL)
 def test_page(page, tmp_path):
+    if left_out := run_page(ALL[page], tmp_path):
+        pytest.skip(f"all but this was run: {'; '.join(left_out)}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", WITH_SLOW_BLOCKS)
+def test_page_with_its_slow_blocks(page, tmp_path):
     if left_out := run_page(ALL[page], tmp_path, slow=True):
         pytest.skip(f"all but this was run: {'; '.join(left_out)}")
 

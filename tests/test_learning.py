@@ -31,7 +31,7 @@ def test_the_default_recipe_learns_every_seed(n, k):
     assert run.accuracy_kind == "exact"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("n", [12, 16, 20, 40, 100, 1000])
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 10])
 def test_the_default_recipe_learns_every_seed_everywhere(n, k):
@@ -67,7 +67,7 @@ def test_the_repaired_circle_learns_from_h1s_own_sharp_start(n, k):
     assert run.success.successes == 32
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "k"), [(40, 5), (60, 5), (100, 3), (100, 5), (100, 10), (200, 5)])
 @pytest.mark.parametrize("sharp", [False, True])
 def test_the_repaired_circle_reaches_far(n, k, sharp):
@@ -107,7 +107,7 @@ def test_as_written_learns_no_seed():
     assert torch.allclose(run.risk, run.history_risk[0], rtol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("changes", AS_WRITTEN_GRID)
 def test_as_written_learns_almost_no_seed_on_its_grid(changes):
     successes = learn(draw_problems(12, 3, range(32)), "as-written", range(32), **changes).success.successes
@@ -115,7 +115,7 @@ def test_as_written_learns_almost_no_seed_on_its_grid(changes):
     assert successes <= (0 if changes["temperature"] < 0.1 else 2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("k", "low", "high"), [(2, 14, 26), (3, 5, 18), (4, 0, 1)])
 def test_as_coded_learns_some_seeds_but_not_all(k, low, high):
     assert low <= learn(draw_problems(12, k, range(32)), "as-coded", range(32)).success.successes <= high
@@ -200,7 +200,7 @@ def test_one_step_finds_a_pair_and_certifies_every_input(n):
     assert run.model.trained_parameters() == 2 * run.recipe.numbers_per_head
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_step_at_a_hundred_thousand_bits():
     run = learn(draw_problems(100_000, 2, range(32)), "one-step", range(32))
     assert run.recipe.numbers_per_head == 133

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -107,7 +108,7 @@ class _Reproduction:
     def run(self, launcher: Launcher) -> None:
         """Run what takes a moment first, for an early report, then the longest; timings alone at the end."""
         together = [part for part in self.parts if not part.timed]
-        together.sort(key=lambda part: (part.seconds > 1, -part.seconds_of_one))
+        together.sort(key=lambda part: -part.seconds_of_one if part.seconds > 1 else -math.inf)
         self._sweep(together, launcher)
         self._sweep([part for part in self.parts if part.timed], InProcess(threads="all"))
         self._check_rows()

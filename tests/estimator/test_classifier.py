@@ -235,7 +235,7 @@ def test_gametes_of_pmlb():
         assert model.held_out_accuracy_ > 0.74
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "k", "count", "noise"), [(1000, 2, 2000, 0.2), (100, 3, 5000, 0.1), (200, 10, 400, 0.0)])
 def test_what_was_promised(n, k, count, noise):
     found = 0
@@ -245,7 +245,7 @@ def test_what_was_promised(n, k, count, noise):
     assert found >= 19
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_large_table_stays_below_a_gigabyte():
     code = """
 import resource, numpy as np, parityscope as ps

@@ -70,6 +70,7 @@ def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
     assert straight == resumed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [f"W-figure-{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)])
 def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
     """The first paper-scale training of every figure, everything but its length as it is."""

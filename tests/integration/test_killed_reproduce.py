@@ -70,6 +70,7 @@ def test_rows_survive_kills(tmp_path):
     assert_same_rows(straight, killed)
 
 
+@pytest.mark.long
 def test_rows_survive_twenty_kills(tmp_path):
     straight, killed = reproduce_with_kills(tmp_path, kills=20)
     assert len(straight) > 0

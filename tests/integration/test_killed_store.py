@@ -80,5 +80,6 @@ def test_thirty_kills_during_writes_lose_nothing(tmp_path):
     assert killed_while_writing(tmp_path, 30)["in_write"] >= 5
 
 
+@pytest.mark.long
 def test_two_hundred_kills_during_writes_lose_nothing(tmp_path):
     assert killed_while_writing(tmp_path, 200)["in_write"] >= 50

@@ -66,7 +66,7 @@ def test_unknown_precision_and_device_are_refused(tmp_path):
         load_language_model(folder, device="toaster")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_weights_of_the_wheel_are_a_working_model(tmp_path):
     try:

@@ -101,7 +101,7 @@ def test_too_many_bits_are_refused_with_what_they_would_need():
         population_risk(ParityTransformer(30, 3), Parity(30, (0, 1, 2)), engine="enumerate")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_stays_under_a_gigabyte_at_26_bits():
     import resource
 
