@@ -291,11 +291,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = {path.relative_to(ROOT / "src").as_posix() for path in kept(SOURCE)}
     benchmarks = {f"parityscope/_benchmarks/{path.name}" for path in kept(ROOT / "benchmarks")}
-    assert names == package | benchmarks
+    rows = {f"parityscope/_reference/rows/{path.name}" for path in kept(ROOT / "reference")}
+    figures = {f"parityscope/_reference/figures/{path.name}" for path in kept(ROOT / "docs" / "results" / "figures")}
+    assert names == package | benchmarks | rows | figures
     assert {
         "parityscope/py.typed",
         "parityscope/explorer/static/index.html",
         "parityscope/_benchmarks/risk.py",
+        "parityscope/_reference/rows/claims.jsonl",
     } <= names
 
 
@@ -304,5 +307,9 @@ def test_the_sdist_holds_what_tests_and_builds_need(archives):
     (sdist,) = archives.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    whole = {path.relative_to(ROOT).as_posix() for name in ("src", "tests", "benchmarks") for path in kept(ROOT / name)}
+    whole = {
+        path.relative_to(ROOT).as_posix()
+        for name in ("src", "tests", "benchmarks", "reference")
+        for path in kept(ROOT / name)
+    }
     assert whole | {"Makefile", "constraints.txt", "LICENSE", "CITATION.cff", ".ci/check-package"} <= names
