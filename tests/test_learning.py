@@ -141,7 +141,8 @@ def test_attention_can_be_recorded_while_training():
         Parity(12, (1, 2)), on_record=lambda step, model: seen.append((step, model.attention().detach())), steps=30
     )
     assert [step for step, _ in seen] == [0, 10, 20, 30]
-    assert torch.equal(seen[-1][1], run.attention)
+    # The outcome's attention is computed on as many threads as torch has: a few roundings of numbers below 1.
+    assert torch.allclose(seen[-1][1], run.attention, rtol=0, atol=1e-14)
     assert not torch.allclose(seen[0][1], seen[1][1])
 
 
