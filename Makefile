@@ -14,9 +14,9 @@ demo: install
 	$(BIN)/parityscope reproduce --scale demo --workers $(WORKERS) --out demo-output
 # The evidence that README and docs quote: computes what has no shipped row, ships it, rewrites the pages.
 reference: install
-	$(BIN)/python -m parityscope.reference unpack reference-output
+	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	$(BIN)/parityscope reproduce --scale reference --workers $(WORKERS) --out reference-output
-	$(BIN)/python -m parityscope.reference pack reference-output
+	$(BIN)/python -m parityscope.apps.reference pack reference-output
 	$(BIN)/python docs/results.py reference-output
 # A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
 LM_CACHE ?= $(HOME)/.cache/parityscope
@@ -33,7 +33,7 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # The results pages, from the shipped rows alone.
 docs-results: install
-	$(BIN)/python -m parityscope.reference unpack reference-output
+	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	$(BIN)/python docs/results.py reference-output
 # ARGS=tests/risk for one package.
 test: $(VENV)/.installed-test

@@ -8,7 +8,7 @@ import sys
 import torch
 
 from parityscope import draw_problems, learn
-from parityscope.measures import wilson_share
+from parityscope.core.statistics import wilson_share
 
 SMALL = [(n, k) for n in (12, 16, 20) for k in (2, 3, 4)]
 FAR = [(40, 5), (60, 5), (100, 3), (100, 5), (100, 10), (200, 5), (200, 10), (500, 5), (1000, 3), (1000, 5)]

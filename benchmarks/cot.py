@@ -14,10 +14,10 @@ from functools import partial
 import torch
 from torch.nn import functional
 
-from parityscope.benchmarking import Measurement, measure
+from parityscope.core.benchmarking import Measurement, measure
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
-from parityscope.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
 
 N, K, WIDTH, MLP_WIDTH, BATCH, RATE = 20, 6, 720, 3072, 512, 1e-4
 CASES = (("1 layer, CoT", 1, 1, True), ("1 layer, no CoT", 1, 1, False), ("4 layers × 4 heads, CoT", 4, 4, True))

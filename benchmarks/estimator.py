@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from parityscope.benchmarking import Measurement, compare
+from parityscope.core.benchmarking import Measurement, compare
 from parityscope.estimator.baselines import OTHERS, OURS
-from parityscope.experiments.estimator_benchmark import Point, draw_table
+from parityscope.papers.own.figures.estimator_benchmark import Point, draw_table
 
 TABLES = 5
 POINTS = (

@@ -6,7 +6,7 @@ Run: python benchmarks/quote.py
 import re
 from pathlib import Path
 
-from parityscope.benchmarking import COLUMNS, stored_results, table_rows
+from parityscope.core.benchmarking import COLUMNS, stored_results, table_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"

@@ -14,8 +14,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from parityscope.benchmarking import Measurement, compare, measure
-from parityscope.learning import learn
+from parityscope.core.benchmarking import Measurement, compare, measure
+from parityscope.training.learning import learn
 from parityscope.models import AdditiveScore, ZigZag
 from parityscope.problems import Parity, bits_of, draw_problems
 from parityscope.risk import population_risk

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import torch
 
-from parityscope.benchmarking import Measurement
-from parityscope.experiments.contract import Config, Result
-from parityscope.experiments.training_runs import Training
-from parityscope.experiments.training_runs import run as train
-from parityscope.store import Store
-from parityscope.sweep import InProcess, Processes, Work, load_spec, run_sweep
-from parityscope.threads import single_threaded
+from parityscope.core.benchmarking import Measurement
+from parityscope.records import Config, Result
+from parityscope.runs.training import Training
+from parityscope.runs.training import run as train
+from parityscope.records import Store
+from parityscope.runs import InProcess, Processes, Work, load_spec, run_sweep
+from parityscope.core.threads import single_threaded
 
 PACKED = """
-from parityscope.experiments.training_runs import Training, batch_shape, run, run_batch
+from parityscope.runs.training import Training, batch_shape, run, run_batch
 ID = "default-recipe"
 CONFIGS = [
     Training(n=n, k=k, seed=seed, settings={"steps": 200}) for n in range(12, 17) for k in (2, 3) for seed in range(200)
@@ -33,7 +33,7 @@ CONFIGS = [
 """
 UNPACKED = """
 import torch
-from parityscope.experiments.contract import Config, Result
+from parityscope.records import Config, Result
 ID = "unpackable"
 class Matrix(Config):
     seed: int

@@ -22,13 +22,14 @@ from typing import Any
 
 from PIL import Image
 
-from parityscope.claims import all_claims
-from parityscope.claims.contract import VERDICTS, Claim
-from parityscope.experiments import EXPERIMENT_IDS, load_experiment
-from parityscope.experiments.contract import SCALES, Experiment, Row, Scale, Table
-from parityscope.figures import png, themed
-from parityscope.results import stored_claims, stored_rows
-from parityscope.store import Store
+from parityscope.papers.registry import all_claims
+from parityscope.papers.claim import VERDICTS, Claim
+from parityscope.papers.registry import FIGURE_IDS, load_figure
+from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table
+from parityscope.records import Row
+from parityscope.core.drawing import png, themed
+from parityscope.papers.results import stored_claims, stored_rows
+from parityscope.records import Store
 
 PAPERS = {
     "H1": "H1: Han and Ghoshdastidar, attention learns parity",
@@ -55,7 +56,7 @@ def main() -> None:
 
 def write_results(store: Store, scale: Scale, out: Path) -> None:
     """Write every results page; what the reproduction left out is an error that names it."""
-    experiments = [load_experiment(name) for name in EXPERIMENT_IDS]
+    experiments = [load_figure(name) for name in FIGURE_IDS]
     rows = {experiment.ID: stored_rows(experiment, scale, store) for experiment in experiments}
     unfinished = [one.ID for one in experiments if len(rows[one.ID]) < len(one.CONFIGS[scale])]
     claims = stored_claims(scale, store)
@@ -64,7 +65,7 @@ def write_results(store: Store, scale: Scale, out: Path) -> None:
         sys.exit(f"not finished at scale {scale}: {', '.join([*unfinished, *sorted(unchecked)])}")
     origin = origin_of([row for found in rows.values() for row in found], scale)
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    stored = {**origin, "experiments": list(EXPERIMENT_IDS), "claims": claims}
+    stored = {**origin, "experiments": list(FIGURE_IDS), "claims": claims}
     (out / "claims.json").write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     (out / "claims.md").write_text("\n".join(claims_page(claims, origin)) + "\n")
     (out / "figures.md").write_text("\n".join(figures_page(experiments, rows, origin)) + "\n")

@@ -58,7 +58,7 @@ NEEDS = ("data", "network", "sbatch", "models", "source", "clone")
 KINDS = ("slow", "needs", "until", "machines", "run by")
 CLONE = ("src", "benchmarks", "Makefile", "constraints.txt", "pyproject.toml", "README.md", "LICENSE")
 PROGRAM = "if __name__ == '__main__':\n    from {} import main\n    main()\n"
-COMMAND_LINE = PROGRAM.format("parityscope.cli")
+COMMAND_LINE = PROGRAM.format("parityscope.apps.cli")
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 is what pip reads as the option being given
 UNREACHABLE = re.compile("package index reachable|NewConnectionError|name resolution|ConnectTimeout")
 COMMAND = re.compile(r"^(?: {4}|\t)\$? *(?:parityscope |python |pip |make |import |from \w+ import |\.venv)", re.M)

@@ -49,7 +49,7 @@ class Server:
 def running_explorer(store: Path | None = None) -> Iterator[Server]:
     import uvicorn
 
-    from parityscope.explorer.app import create_app
+    from parityscope.apps.explorer.app import create_app
 
     config = uvicorn.Config(create_app(store), port=0, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

@@ -1,12 +1,12 @@
 """Specs for tests, as a user would write them, and how their rows are compared."""
 
-from parityscope.store import Store
+from parityscope.records import Store
 
 # What a config does is in it: be slow, raise, take its worker down, or only in a pack.
 TROUBLE = """
 import os, time
 import torch
-from parityscope.experiments.contract import Config, Result
+from parityscope.records import Config, Result
 
 ID = "trouble"
 
@@ -37,8 +37,8 @@ def run_batch(configs):
 """
 TRAININGS = """
 import time
-from parityscope.experiments import training_runs
-from parityscope.experiments.training_runs import Training, batch_shape, run
+from parityscope.runs import training as training_runs
+from parityscope.runs.training import Training, batch_shape, run
 
 ID = "trainings"
 PACK = 4

@@ -9,8 +9,8 @@ import typer.main
 
 import parityscope
 from documentation import PAGES, ROOT, PageError, blocks_of, matches, run_page
-from parityscope.claims import all_claims
-from parityscope.cli import app
+from parityscope.apps.cli import app
+from parityscope.papers.registry import all_claims
 
 ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
 SOURCE = ROOT / "src" / "parityscope"

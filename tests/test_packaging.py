@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 import parityscope
-from parityscope.claims import all_claims
-from parityscope.cli import app
-from parityscope.cli.application import COMMANDS
-from parityscope.errors import EXTRA_OF
-from parityscope.experiments import EXPERIMENT_IDS
+from parityscope.apps.cli import app
+from parityscope.apps.cli.application import COMMANDS
+from parityscope.core.errors import EXTRA_OF
+from parityscope.papers.registry import FIGURE_IDS, all_claims
 from parityscope.training.recipes import RECIPES
 from test_architecture import OPTIONAL
 
@@ -48,7 +47,7 @@ def test_the_core_loads_nothing_optional():
     code = (
         "import sys, torch\n"
         "before = set(sys.modules)\n"
-        "import parityscope as ps, parityscope.cli, parityscope.terminal\n"
+        "import parityscope as ps, parityscope.apps.cli, parityscope.apps.terminal\n"
         "[getattr(ps, name) for name in ps.__all__ if name != 'SparseParityClassifier']\n"
         "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
     )
@@ -136,7 +135,7 @@ def test_all_is_everything_a_user_may_want():
 
 
 SPEC = """
-from parityscope.experiments.training_runs import Training, batch_shape, run, run_batch
+from parityscope.runs.training import Training, batch_shape, run, run_batch
 ID = "small"
 CONFIGS = [Training(n=8, k=2, seed=seed) for seed in range(2)]
 """
@@ -232,7 +231,7 @@ def completions(line):
     """Return what a shell is offered, and at the end the libraries that were loaded for it, with commas between."""
     return python(
         "-c",
-        "import atexit, sys; sys.argv[0] = 'parityscope'; from parityscope.cli import main\n"
+        "import atexit, sys; sys.argv[0] = 'parityscope'; from parityscope.apps.cli import main\n"
         "atexit.register(lambda: print(*{name.partition('.')[0] for name in sys.modules}, sep=','))\n"
         "main()",
         _PARITYSCOPE_COMPLETE="complete_bash",
@@ -245,7 +244,7 @@ COMPLETIONS = {
     "parityscope ": COMMANDS,
     "parityscope learn --recipe re": ("repaired",),
     "parityscope learn --recipe ": RECIPES,
-    "parityscope reproduce H1-figure-1 H2-": [name for name in EXPERIMENT_IDS if name.startswith("H2-")],
+    "parityscope reproduce H1-figure-1 H2-": [name for name in FIGURE_IDS if name.startswith("H2-")],
     "parityscope rows folder --experiment phase-n": ("phase-n-k",),
     "parityscope claims H1-th": [claim.id for claim in all_claims() if claim.id.startswith("H1-th")],
     "parityscope claims --scale ": ("smoke", "demo", "reference", "paper"),
@@ -261,7 +260,7 @@ def test_the_shell_completes_without_waiting_for_torch(line, expected):
 
 
 def test_the_completion_script():
-    code = "import sys; sys.argv[0] = 'parityscope'; from parityscope.cli import main; main()"
+    code = "import sys; sys.argv[0] = 'parityscope'; from parityscope.apps.cli import main; main()"
     script = python("-c", code, "--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "complete -o default -F _parityscope_completion parityscope" in script
 

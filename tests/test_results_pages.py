@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from documentation import PAGES, ROOT
-from parityscope.claims import all_claims
-from parityscope.claims.contract import VERDICTS
-from parityscope.experiments import EXPERIMENT_IDS, load_experiment
+from parityscope.papers.claim import VERDICTS
+from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 
 RESULTS = PAGES / "results"
 STORED = json.loads((RESULTS / "claims.json").read_text())
@@ -38,12 +37,12 @@ def test_the_counts_on_top_are_those_of_the_table():
     assert [int(count) for count in total.split(" | ")] == [verdicts.count(verdict) for verdict in VERDICTS]
 
 
-@pytest.mark.parametrize("name", EXPERIMENT_IDS)
+@pytest.mark.parametrize("name", FIGURE_IDS)
 def test_every_experiment_has_its_figure_and_command(name):
     page = (RESULTS / "figures.md").read_text()
     assert f"{{ #{name} }}" in page
     assert f"](figures/{name}.png)" in page
-    command = getattr(load_experiment(name), "COMMAND", f"parityscope reproduce {name} --scale {STORED['scale']}")
+    command = getattr(load_figure(name), "COMMAND", f"parityscope reproduce {name} --scale {STORED['scale']}")
     assert f"`{command}`" in page
     picture = (RESULTS / "figures" / f"{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -51,21 +50,21 @@ def test_every_experiment_has_its_figure_and_command(name):
 
 
 def test_no_figure_is_left_over():
-    assert {path.stem for path in (RESULTS / "figures").glob("*.png")} == set(EXPERIMENT_IDS)
+    assert {path.stem for path in (RESULTS / "figures").glob("*.png")} == set(FIGURE_IDS)
 
 
 @pytest.mark.slow
 def test_an_unfinished_reproduction_is_refused(tmp_path):
-    from parityscope.store import Store
+    from parityscope.records import Store
 
     command = [sys.executable, str(ROOT / "docs" / "results.py"), str(tmp_path), "--out", str(tmp_path / "out")]
     nothing = subprocess.run(command, capture_output=True, text=True, check=False)
     assert nothing.returncode == 1
     assert "holds no rows" in nothing.stderr
-    Store(tmp_path / "store").add("other", load_experiment("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
+    Store(tmp_path / "store").add("other", load_figure("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
     unfinished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert unfinished.returncode == 1
-    assert f"not finished at scale reference: {EXPERIMENT_IDS[0]}" in unfinished.stderr
+    assert f"not finished at scale reference: {FIGURE_IDS[0]}" in unfinished.stderr
     assert not (tmp_path / "out").exists()
 
 

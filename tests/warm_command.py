@@ -24,11 +24,11 @@ LIBRARIES = (
     "pandas",
     "sklearn.linear_model",
     "torch._dynamo",  # torch imports it when an optimiser takes its first step
-    "parityscope.cli",
+    "parityscope.apps.cli",
     "parityscope.estimator.files",
-    "parityscope.experiments",
-    "parityscope.reproduce",
-    "parityscope.terminal.runs",
+    "parityscope.papers.registry",
+    "parityscope.apps.reproduce",
+    "parityscope.apps.terminal.runs",
 )
 CLIENT = """
 import json, os, socket, sys
@@ -121,7 +121,7 @@ def answer_when_ended(call, child):
 
 def run_and_end():
     """Run the command and end as Python does, but without taking every library apart, which would cost a second."""
-    from parityscope.cli import main
+    from parityscope.apps.cli import main
 
     code = 0
     try:

@@ -21,7 +21,7 @@ class _WithoutThem(PathFinder):
 
 
 def answer(arguments):
-    from parityscope.cli import main
+    from parityscope.apps.cli import main
 
     sys.argv = ["parityscope", *arguments]
     said = io.StringIO()

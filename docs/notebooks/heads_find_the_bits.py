@@ -17,7 +17,7 @@ def imports():
     import torch
 
     import parityscope as ps
-    from parityscope.figures import HEAT, colour, new_figure, themed
+    from parityscope.core.drawing import HEAT, colour, new_figure, themed
 
     return HEAT, colour, math, mo, new_figure, ps, themed, torch
 

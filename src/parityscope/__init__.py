@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from parityscope import theory
-    from parityscope.errors import InvalidInput
+    from parityscope.core.errors import InvalidInput
     from parityscope.estimator import SparseParityClassifier
-    from parityscope.learning import Learned, learn
     from parityscope.measures import attention_entropy
     from parityscope.models import (
         FFNN1,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     )
     from parityscope.problems import Parity, draw_problems
     from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
+    from parityscope.training.learning import Learned, learn
     from parityscope.training.recipes import RECIPES, Recipe
 
 __version__ = "0.1.0"

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parityscope.cli import main
-from parityscope.figures import themed
+from parityscope.apps.cli import main
+from parityscope.core.drawing import themed
 
 
 @pytest.fixture

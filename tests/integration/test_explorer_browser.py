@@ -20,7 +20,7 @@ WAIT = 30_000
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    from parityscope.reproduce import reproduce
+    from parityscope.apps.reproduce import reproduce
 
     out = tmp_path_factory.mktemp("reproduced")
     reproduce(["H1-success"], "smoke", out)

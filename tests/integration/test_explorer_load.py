@@ -25,7 +25,14 @@ TRAIN = json.dumps({"do": "train", "pace": 1})
 
 @pytest.fixture
 def process(free_port):
-    command = [sys.executable, "-c", "from parityscope.cli import main; main()", "explore", "--port", str(free_port)]
+    command = [
+        sys.executable,
+        "-c",
+        "from parityscope.apps.cli import main; main()",
+        "explore",
+        "--port",
+        str(free_port),
+    ]
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     yield started
     started.terminate()

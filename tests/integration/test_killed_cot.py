@@ -9,18 +9,18 @@ import time
 
 import pytest
 
-from parityscope.cot import CotTraining
-from parityscope.experiments import load_experiment
+from parityscope.papers.registry import load_figure
 from parityscope.training.checkpoint import read_tensors
+from parityscope.training.decoders import DecoderSettings
 
 pytestmark = pytest.mark.slow
 
 CHILD = """
 import hashlib, json, sys
 from pathlib import Path
-from parityscope.cot import CotTraining, train_on_sequences
-run = train_on_sequences(
-    CotTraining.model_validate_json(sys.argv[1]), checkpoint=Path(sys.argv[2]), checkpoint_seconds=float(sys.argv[3])
+from parityscope.training.decoders import DecoderSettings, train_decoder
+run = train_decoder(
+    DecoderSettings.model_validate_json(sys.argv[1]), checkpoint=Path(sys.argv[2]), checkpoint_seconds=float(sys.argv[3])
 )
 digest = hashlib.sha256()
 for parameter in run.model.parameters():
@@ -63,7 +63,7 @@ def killed_and_resumed(config, folder, pause, kill_at, timeout):
 
 
 def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
-    config = CotTraining(
+    config = DecoderSettings(
         n=10, k=3, width=32, batch=128, held_out=32, learning_rate=1e-3, steps=80, stop=False, pool=500, dropout=0.1
     )
     straight, resumed = killed_and_resumed(config, tmp_path, 0.0, (10, 40), 240)
@@ -74,7 +74,7 @@ def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
 @pytest.mark.parametrize("name", [f"W-figure-{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)])
 def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
     """The first paper-scale training of every figure, everything but its length as it is."""
-    training = load_experiment(name).CONFIGS["paper"][0].training
+    training = load_figure(name).CONFIGS["paper"][0].training
     config = training.model_copy(update={"steps": 20, "held_out": 256, "stop": False})
     straight, resumed = killed_and_resumed(config, tmp_path, 0.0, (8,), 3600)
     assert straight == resumed

@@ -10,13 +10,21 @@ import time
 import pytest
 import torch
 
-from parityscope.store import Store
+from parityscope.records import Store
 
 pytestmark = pytest.mark.slow
 
 # A few experiments with many rows, arrays and trainings; kills between any two of them are alike.
 SOME = ["H1-figure-2", "H1-success", "H1-why-it-fails", "H2-one-step", "W-figure-11"]
-COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()", "reproduce", *SOME, "--scale", "smoke"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from parityscope.apps.cli import main; main()",
+    "reproduce",
+    *SOME,
+    "--scale",
+    "smoke",
+]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 

@@ -13,8 +13,8 @@ SCRIPT = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import torch
-from parityscope.experiments.contract import Config
-from parityscope.store import Outcome, Store, array_bytes
+from parityscope.records import Config
+from parityscope.records import Outcome, Store, array_bytes
 
 class Size(Config):
     n: int

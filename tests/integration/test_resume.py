@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-LEARN = [sys.executable, "-c", "from parityscope.cli import main; main()", "learn"]
+LEARN = [sys.executable, "-c", "from parityscope.apps.cli import main; main()", "learn"]
 TASK = ["--recipe", "as-coded", "--n", "13", "--k", "3", "--runs", "4", "--steps", "4000", "--json"]
 TASK += ["--engine", "enumerate"]  # slow enough to be killed between two checkpoints
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from parityscope.store import Store
+from parityscope.records import Store
 from slurm_stand_in import end_jobs, install_slurm, started_jobs
 from sweep_specs import TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-c", "from parityscope.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from parityscope.apps.cli import main; main()"]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
@@ -56,7 +56,7 @@ def test_a_sweep_from_start_to_export(tmp_path):
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, sentence):
-    from parityscope.cli import main
+    from parityscope.apps.cli import main
 
     spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from parityscope.store import Store
-from parityscope.sweep import InProcess, load_spec, run_sweep
+from parityscope.records import Store
+from parityscope.runs import InProcess, load_spec, run_sweep
 from sweep_specs import TRAININGS, TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("distributed", reason="needs dask.distributed: pip install 'parityscope[cluster]'")
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
-SWEEP = [sys.executable, "-c", "from parityscope.cli import main; main()", "sweep"]
+SWEEP = [sys.executable, "-c", "from parityscope.apps.cli import main; main()", "sweep"]
 PATIENCE = 180
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from parityscope.store import Store
-from parityscope.sweep import InProcess, load_spec, run_sweep
+from parityscope.records import Store
+from parityscope.runs import InProcess, load_spec, run_sweep
 from sweep_specs import PACKED, TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import torch
 
 from parityscope import InvalidInput
 from parityscope.models.cot_block import CotBlock, _teeth, hand_set_block, random_embeddings
-from parityscope.sequences import ParitySequences
+from parityscope.problems.sequences import ParitySequences
 
 
 def generator(seed=0):

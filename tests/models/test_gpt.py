@@ -6,7 +6,7 @@ from parityscope import InvalidInput
 from parityscope.models import GPT
 from parityscope.models.gpt import _Dropout, _SharedRows
 from parityscope.problems import seeded_generator
-from parityscope.sequences import ParitySequences
+from parityscope.problems.sequences import ParitySequences
 
 SHAPES = [(1, 1), (1, 3), (2, 1), (3, 2)]
 

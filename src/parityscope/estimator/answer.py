@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int8
 from numpy import ndarray
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.estimator.bits import encode
 from parityscope.estimator.evidence import p_text, rows_needed
 from parityscope.estimator.rules import Cell, Interaction, Rule, fit_rule, held_out_accuracy, prefers_table, truth_table
@@ -27,7 +27,7 @@ class Question:
 
     >>> Question(k=7).refuse_if_bad(columns=6)
     Traceback (most recent call last):
-    parityscope.errors.InvalidInput: k must lie between 1 and the number of columns 6, got 7
+    parityscope.core.errors.InvalidInput: k must lie between 1 and the number of columns 6, got 7
     """
 
     # Any: whatever was given to the scikit-learn estimator arrives here, and is refused here.

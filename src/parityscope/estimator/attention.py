@@ -12,12 +12,12 @@ from jaxtyping import Float, Int, Int8
 from numpy import ndarray
 from torch import Tensor
 
+from parityscope.core.threads import single_threaded
 from parityscope.estimator.evidence import correlation
 from parityscope.estimator.exhaustive import Scored
 from parityscope.measures import found_support
 from parityscope.models import ParityTransformer
 from parityscope.risk.losses import named_loss
-from parityscope.threads import single_threaded
 from parityscope.training.build import build_model
 from parityscope.training.descent import Evaluation, Objective, TrainingState, descend, make_optimiser
 from parityscope.training.objectives import widened_score

@@ -15,7 +15,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.classifier import NothingFound, SparseParityClassifier
 
 Finder = Callable[[ndarray, ndarray, int, int], tuple[int, ...]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.answer import Answer, Question, ask, numbered, two_classes
 
 with naming_the_extra():

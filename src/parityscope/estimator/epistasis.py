@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int8, Int64
 from numpy import ndarray
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int8
 from numpy import ndarray
 
-from parityscope.errors import naming_the_extra
+from parityscope.core.errors import naming_the_extra
 from parityscope.estimator.evidence import phi
 from parityscope.estimator.ranking import strongest
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parityscope.atomic_files import write_atomically
-from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.core.atomic_files import write_atomically
+from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.answer import Answer, Question, ask, two_classes
 from parityscope.estimator.bits import FEW_LEVELS
 
@@ -157,8 +157,8 @@ def write_fit(fitted: Fitted, out: Path) -> list[str]:
     """
     write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
     # Numbers first: they survive a missing plotting library.
+    from parityscope.core.drawing import png, themed
     from parityscope.estimator.picture import interaction_figure
-    from parityscope.figures import png, themed
 
     write_atomically(out / "interaction.png", png(themed(interaction_figure, fitted)))
     return ["fit.json", "interaction.png"]

@@ -7,8 +7,8 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.estimator.files import Fitted
-from parityscope.figures import HEAT, colour, new_figure
 
 _NAMED_BARS = 32
 

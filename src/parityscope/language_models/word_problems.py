@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from parityscope.errors import InvalidInput, naming_the_extra
+from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.problems import seeded_generator
 
 Variant = Literal["no CoT", "CoT", "shuffled CoT"]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Readout, ReluSum
 from parityscope.models.transformer import ParityTransformer

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 _TOKENS = 2
 _START_SPREAD = 0.02  # GPT-2's

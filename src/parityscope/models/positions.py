@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 _KEY_SIGNS = 64  # what fits into one whole number
 _BLOCK_NUMBERS = 2**17

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import SCORE_TIE
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.ties import SCORE_TIE
 
 
 class ReluSum(NamedTuple):

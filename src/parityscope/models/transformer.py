@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import first_largest
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.positions import circle, position_scores
 from parityscope.models.readouts import Readout, ZigZag
-from parityscope.ties import first_largest
 
 
 class ParityTransformer(nn.Module):

@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Cosine
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
-from parityscope.ties import SCORE_TIE
 
 LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge")
 

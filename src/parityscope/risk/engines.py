@@ -7,13 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.threads import single_threaded
 from parityscope.risk import split
 from parityscope.risk.grouped import LIMIT, count_vectors, grouped_risk
 from parityscope.risk.hybrid import hybrid_risk
 from parityscope.risk.pieces import Pieces
 from parityscope.risk.runs import Mean, RunMean, Runs
-from parityscope.threads import single_threaded
 
 _SPLIT_AT_ONCE = 36  # bits that the split engine does in a fraction of a second
 _MERGE = 1e-13  # weights this close, relative to the largest, count as equal

@@ -14,14 +14,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import predicts_plus
 from parityscope.models.additive import additive_score
 from parityscope.models.readouts import Readout
 from parityscope.problems import bits_of
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.runs import Mean, Runs
-from parityscope.ties import predicts_plus
 
 _MAX_BITS = 26
 _CHUNK_BITS = 11  # inputs per chunk; independent of the number of runs, so that a run's sums are too

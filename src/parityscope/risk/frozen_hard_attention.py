@@ -21,10 +21,10 @@ import torch
 from jaxtyping import Bool, Float, Int8
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import first_largest, ranked
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
-from parityscope.ties import first_largest, ranked
 
 _MOST_NUMBERS = 2**29  # cells × bits, one byte each
 _FREE = -1

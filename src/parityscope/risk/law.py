@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.problems import Parity
 
 

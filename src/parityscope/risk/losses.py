@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from parityscope.errors import InvalidInput
-from parityscope.ties import tolerance
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import tolerance
 
 _Elementwise = Callable[[Tensor], Tensor]
 _KINK = 1.0  # where a hinge ends

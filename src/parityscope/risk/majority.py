@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 
 class MajorityGradient(NamedTuple):

@@ -23,12 +23,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Triangle
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.majority import majority_gradient
-from parityscope.ties import SCORE_TIE
 
 _WIDTH = 9.5  # half-period in standard deviations of v
 _SHORT, _LONG = 27, 801  # last harmonic when P = 9.5‖c‖, and when P = 2

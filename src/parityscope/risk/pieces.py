@@ -7,7 +7,7 @@ Here that function is a :class:`Piecewise`: between consecutive cuts it is the p
 Conventions
 -----------
 * A sum within ``TIE`` of a joint counts as lying on it.  On a joint the right-hand polynomial,
-  hence the right-hand derivative, applies (`parityscope.ties`).
+  hence the right-hand derivative, applies (`parityscope.core.ties`).
 * The predicted label is +1 if f(S) > 0 and -1 otherwise, so f(S) = 0 predicts -1.
 """
 
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import SCORE_TIE
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.ties import SCORE_TIE
 
 TIE = SCORE_TIE
 INF = float("inf")

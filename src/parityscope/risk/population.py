@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore, additive_score
 from parityscope.risk import closed_form, enumeration, pair
 from parityscope.risk.engines import evaluate_pieces

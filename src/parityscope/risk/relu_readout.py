@@ -11,13 +11,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.threads import single_threaded
 from parityscope.models.piecewise_linear import PiecewiseLinear, Segment
 from parityscope.models.readouts import ReluSum
 from parityscope.risk import split
 from parityscope.risk.pieces import INF, TIE, Pieces, Piecewise, accuracy, assemble, hinge, label_noise
 from parityscope.risk.runs import Mean, Runs
-from parityscope.threads import single_threaded
 
 
 def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: float) -> Tensor:

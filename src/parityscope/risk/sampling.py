@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.problems import Parity
 from parityscope.risk.losses import Loss, named_loss

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.threads import single_threaded
 from parityscope.risk.pieces import Pieces
 from parityscope.risk.runs import Mean
 from parityscope.risk.subsets import subset_products, subset_sums, sums_by_position
-from parityscope.threads import single_threaded
 
 _Result = TypeVar("_Result")
 _CHUNK = 1 << 17  # runs x labels x pieces x queries worked on at a time

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from parityscope.core.ties import tolerance
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Cosine, Triangle
 from parityscope.risk.law import Law
-from parityscope.ties import tolerance
 
 
 def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] | None:

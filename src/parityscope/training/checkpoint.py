@@ -16,8 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from parityscope.atomic_files import write_atomically
-from parityscope.errors import InvalidInput
+from parityscope.core.atomic_files import write_atomically
+from parityscope.core.errors import InvalidInput
 from parityscope.training.descent import TrainingState
 from parityscope.training.optimisers import Optimiser
 

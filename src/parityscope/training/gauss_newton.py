@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.models import Cosine, ParityTransformer
 from parityscope.models.positions import position_scores
 from parityscope.risk import Law

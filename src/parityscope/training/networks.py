@@ -9,10 +9,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from parityscope.core.threads import single_threaded
 from parityscope.models import FFNN1
 from parityscope.problems import seeded_generator
 from parityscope.risk.losses import named_loss
-from parityscope.threads import single_threaded
 from parityscope.training.descent import Evaluation, TrainingState, descend
 from parityscope.training.normalised import RunwiseAdam
 from parityscope.training.objectives import FreshMean

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 from parityscope.models import AdditiveScore, Cosine, ParityTransformer
 from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import Law, law_of, population_risk

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
+from parityscope.core.ties import largest
 from parityscope.models import positions
 from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import wide_phase
-from parityscope.ties import largest
 
 _BLOCK_BITS = 2**22
 _ENOUGH = 0.9  # of the trials

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
+from parityscope.core.ties import SCORE_TIE
 from parityscope.models.positions import draw_signs, position_scores
 from parityscope.problems import seeded_generator
-from parityscope.ties import SCORE_TIE
 
 _Weights = Callable[[Tensor], Tensor]
 _BLOCK_ROWS = 2**14

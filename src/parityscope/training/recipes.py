@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parityscope.errors import InvalidInput
+from parityscope.core.errors import InvalidInput
 
 PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
 

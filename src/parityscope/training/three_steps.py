@@ -9,10 +9,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from parityscope.core.ties import predicts_plus
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems import seeded_generator
-from parityscope.sequences import HeldOut, ParitySequences, draw_secret
-from parityscope.ties import predicts_plus
+from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
 
 _CHUNK = 4096
 

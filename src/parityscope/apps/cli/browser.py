@@ -1,0 +1,26 @@
+"""`explore`: its arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from parityscope.apps.cli.application import app
+
+
+@app.command()
+def explore(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8321,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own opens it to others.")] = (
+        "127.0.0.1"
+    ),
+    store: Annotated[Path | None, typer.Option(help="A folder of `reproduce` or `sweep` to browse.")] = None,
+) -> None:
+    """Watch heads find the hidden bits, in a browser. Nothing is fetched from elsewhere; Ctrl-C ends it."""
+    from parityscope.apps.explorer.app import serve
+
+    Console().print(f"explorer: http://{host}:{port}/", highlight=False, soft_wrap=True)
+    serve(host, port, store)

@@ -1,0 +1,112 @@
+"""`fit` and `entropy`, which read a user's own tables and models: their arguments."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from parityscope.apps.cli.application import QUIET, app, errors, interruptible
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: .csv or .tsv, plain or .gz, or .parquet.")],
+    target: Annotated[str, typer.Option(help="The column with the two classes.")],
+    k: Annotated[int | None, typer.Option("--k", min=1, help="How many columns interact; otherwise chosen.")] = None,
+    max_k: Annotated[int, typer.Option("--max-k", min=1, help="At most so many, when --k is not given.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Which rows are held out, and how solvers start.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for fit.json and interaction.png.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Find the few columns of a table whose parity is the target, and say how sure that is.
+
+    Finding nothing is an answer too: then no interaction of that size can be told from chance in these rows.
+    """
+    from parityscope.apps.terminal.interactions import show_fit
+    from parityscope.estimator.files import fit_file, write_fit
+
+    with interruptible("nothing is stored by this command"):
+        fitted = fit_file(data, target, k=k, max_k=max_k, seed=seed)
+    written = None if out is None else write_fit(fitted, out)
+    if as_json:
+        typer.echo(json.dumps(fitted.to_json()))
+        return
+    console = Console()
+    show_fit(console, fitted)
+    if written is not None:
+        console.print(f"written to {out}: {', '.join(written)}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def entropy(
+    model: Annotated[str, typer.Option(help="A model folder, a .gguf file, or a name on the Hugging Face hub.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Problems with solutions: .parquet, .jsonl or .csv; otherwise ten written for this project."),
+    ] = None,
+    second_model: Annotated[
+        str | None, typer.Option(help="A model fine-tuned from the first, to compare on the same solutions.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="The column with the questions.")] = "question",
+    solution: Annotated[str, typer.Option(help="The column with the solutions.")] = "answer",
+    answer: Annotated[
+        str | None, typer.Option(help="The column with the final answers; otherwise what follows #### in a solution.")
+    ] = None,
+    separator: Annotated[
+        str, typer.Option(help="What stands between a question and what follows it.", show_default="a space")
+    ] = " ",
+    limit: Annotated[int | None, typer.Option(min=1, help="Read so many problems at most.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Problems read at once; numbers stay the same.")] = 1,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffled words.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for rows and figures; a folder of `reproduce` will do.")
+    ] = None,
+    quiet: Annotated[bool, QUIET] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Compare how sparsely a language model attends with and without chain of thought (W, Section 4.3).
+
+    For every head: the paper's minimum over positions, the mean, the solution or answer alone, the same number of
+    positions of each, all with the attention sink kept and removed, and the solution's words shuffled as a control.
+    With --out every problem is stored as it is read: the same command goes on after an interruption.
+    """
+    from parityscope.apps.terminal.progress import entropy_progress
+    from parityscope.apps.terminal.studies import show_study
+    from parityscope.language_models.loading import load_language_model
+    from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
+    from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
+    from parityscope.records import Store
+
+    path = data or OWN_PROBLEMS
+    problems = list(
+        read_word_problems(path, question=question, solution=solution, answer=answer, separator=separator, limit=limit)
+    )
+    store = None if out is None else Store(out / "store")
+    advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
+    with interruptible(advice), entropy_progress(errors(quiet)) as on_progress:
+        study = run_study(
+            [model, *([second_model] if second_model else [])],
+            problems,
+            partial(load_language_model, dtype=dtype, device=device),
+            data=path.name if separator == " " else f"{path.name} joined by {separator!r}",
+            seed=seed,
+            batch=batch,
+            store=store,
+            on_progress=on_progress,
+        )
+    drawn = [] if out is None else draw_study(out)
+    if as_json:
+        typer.echo(json.dumps(study_json(study)))
+        return
+    console = Console()
+    show_study(console, study)
+    if drawn:
+        console.print(f"figures: {', '.join(map(str, drawn))}", highlight=False, soft_wrap=True)
+        console.print(f"in the report: parityscope reproduce --out {out}", highlight=False, soft_wrap=True)

@@ -1,0 +1,109 @@
+"""`learn`: its arguments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from parityscope.apps.cli.application import ERRORS, app, assignments_of, completing, interruptible
+from parityscope.core.errors import InvalidInput
+from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
+
+if TYPE_CHECKING:
+    from parityscope.problems import Parity
+
+_LEARN_HELP = """Find a hidden parity with attention and show what each head found.
+
+\b
+Recipes:
+""" + "\n".join(
+    f"  {recipe.name:<11} {recipe.summary}{' (default)' if recipe.name == DEFAULT_RECIPE else ''}"
+    for recipe in RECIPES.values()
+)
+
+
+@app.command(help=_LEARN_HELP)
+def learn(
+    n: Annotated[int, typer.Option("--n", help="Number of bits.")] = 20,
+    k: Annotated[int | None, typer.Option("--k", help="Number of hidden bits.  [default: 3]")] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed."),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="A recipe from the list above.", autocompletion=completing(lambda: RECIPES))
+    ] = DEFAULT_RECIPE,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=0, help="Steps at most; otherwise the recipe's.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Override a recipe field; repeatable."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate, split or closed-form.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
+    from parityscope.apps.run_folder import RunFolder
+    from parityscope.apps.terminal.progress import training_progress
+    from parityscope.apps.terminal.runs import show_run
+    from parityscope.problems import Parity, draw_problems
+    from parityscope.training.learning import learn as run_learn
+
+    overrides: dict[str, Any] = dict(assignments_of("--set", set_ or []))
+    if steps is not None:
+        overrides["steps"] = str(steps)
+    seeds = range(seed, seed + runs)
+    named_recipe(recipe).overridden(**overrides)  # bad settings are refused before anything is written
+    if support is None:
+        problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
+    else:
+        problem = Parity(n, _positions(support), noise=noise)
+        if k is not None and k != problem.k:
+            raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
+    folder = RunFolder.prepare(out, resume)
+    console = Console()
+    advice = (
+        "add --resume to go on from the last checkpoint" if folder else "nothing was stored, since there was no --out"
+    )
+    with interruptible(advice), training_progress(ERRORS) as on_progress:
+        run = run_learn(
+            problem,
+            recipe,
+            seeds,
+            samples=samples,
+            batch=batch,
+            engine=engine,
+            on_progress=on_progress,
+            checkpoint=folder.checkpoint if folder else None,
+            resume=resume,
+            **overrides,
+        )
+    if folder is not None:
+        folder.write(run)
+    if as_json:
+        typer.echo(json.dumps(run.to_json()))
+        return
+    show_run(console, run)
+    if folder is not None:
+        console.print(f"written to {folder.path}: {', '.join(folder.contents())}", highlight=False)
+
+
+def _positions(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--support {text!r} is not a list of positions like 7,10,17") from None

@@ -1,0 +1,130 @@
+"""Chain of thought: where a small trained decoder looks on a sequence the user edits, with and without a chain."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from parityscope.apps.explorer.frames import rounded
+from parityscope.core.errors import InvalidInput
+from parityscope.training.decoders import DecoderRun, DecoderSettings, train_decoder
+
+MOST_BITS, MOST_HIDDEN, MOST_KEPT = 24, 6, 8
+
+
+class ChainSettings(BaseModel):
+    """A decoder to train (once, then kept) and the bits to show it.
+
+    >>> [ChainSettings(n=8, k=2, chain=chain).training().steps for chain in (True, False)]
+    [1000, 300]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    n: int = Field(12, ge=2, le=MOST_BITS)
+    k: int = Field(4, ge=1, le=MOST_HIDDEN)
+    seed: int = Field(0, ge=0, lt=2**32)
+    chain: bool = True
+    bits: tuple[int, ...] | None = Field(None, description="none: a held-out input")
+
+    def training(self) -> DecoderSettings:
+        """Return the settings of the decoder: one layer, one head, so that its attention is all there is to see.
+
+        With a chain about a hundred steps suffice; without, hundreds change nothing, so it is not kept waiting longer.
+        """
+        return DecoderSettings(
+            n=self.n,
+            k=self.k,
+            chain_of_thought=self.chain,
+            width=128,
+            learning_rate=3e-4,
+            batch=256,
+            steps=1000 if self.chain else 300,
+            held_out=min(512, 2 ** (self.n - 1)),
+            evaluate_every=20,
+            seed=self.seed,
+        )
+
+    def checked_bits(self) -> tuple[int, ...] | None:
+        """Return the bits, refusing what is not a sequence of n zeros and ones."""
+        if self.k > self.n:
+            raise InvalidInput(f"k must lie between 1 and n = {self.n}, got {self.k}")
+        if self.bits is not None and (len(self.bits) != self.n or set(self.bits) - {0, 1}):
+            raise InvalidInput(f"bits must be {self.n} zeros and ones, got {len(self.bits)} values")
+        return self.bits
+
+
+class Decoders:
+    """The decoders trained so far; the least recently used go when there are too many.
+
+    Training takes seconds, so a sequence that does not fit is refused before it:
+
+    >>> Decoders().look(ChainSettings(n=4, k=2, bits=(1, 0)))
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: bits must be 4 zeros and ones, got 2 values
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[DecoderSettings, DecoderRun] = OrderedDict()
+
+    def look(self, settings: ChainSettings) -> dict[str, Any]:
+        """Return the attention on a sequence and the model's own answer, token by token."""
+        bits = settings.checked_bits()
+        run = self._trained(settings.training())
+        task = run.task
+        x = torch.tensor([_default_bits(settings) if bits is None else bits])
+        truth = task.tokens(x)
+        prompt = truth[:, : task.prompt_length]
+        generated = run.model.generate(prompt, task.length - task.prompt_length)
+        tokens = torch.cat((prompt, generated), 1)
+        with torch.no_grad():
+            attention = run.model.attention(tokens[:, :-1])[0, 0, 0]
+            sure = run.model(tokens[:, :-1], torch.arange(task.prompt_length - 1, task.length - 1)).softmax(-1)
+        history = run.history
+        return {
+            "n": settings.n,
+            "secret": list(task.secret),
+            "chain": settings.chain,
+            "bits": x[0].tolist(),
+            "prompt": task.prompt_length,
+            "tokens": tokens[0].tolist(),
+            "truth": truth[0].tolist(),
+            "confidence": rounded(sure[0].amax(-1), 4),
+            "first_row": task.prompt_length - 1,
+            "attention": rounded(attention[task.prompt_length - 1 :], 4),
+            "attended": task.attended_secret().tolist(),
+            "accuracy": run.accuracy,
+            "free_running": run.free_running,
+            "examples": history.step[-1] * run.config.batch,
+            "history": {"step": history.step, "accuracy": history.accuracy},
+            "entropy": [float(value.mean()) for value in history.entropy],
+            "seconds": run.seconds,
+            "snippet": _snippet(run.config),
+        }
+
+    def _trained(self, training: DecoderSettings) -> DecoderRun:
+        if training not in self._kept:
+            self._kept[training] = train_decoder(training)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(training)
+        return self._kept[training]
+
+
+def _default_bits(settings: ChainSettings) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(settings.seed)
+    return tuple(torch.randint(2, (settings.n,), generator=generator).tolist())
+
+
+def _snippet(training: DecoderSettings) -> str:
+    changed = training.model_dump(exclude_defaults=True)
+    given = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    return (
+        "from parityscope.training.decoders import DecoderSettings, train_decoder\n\n"
+        f"run = train_decoder(DecoderSettings({given}))\n"
+        "print(run.task.secret, run.accuracy, run.free_running)\n"
+        "print(run.one_attention)  # layers × heads × T × T\n"
+    )

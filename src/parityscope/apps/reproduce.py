@@ -1,0 +1,209 @@
+"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parityscope.apps.reference import reference_picture
+from parityscope.core.atomic_files import write_atomically
+from parityscope.core.errors import InvalidInput
+from parityscope.papers.claim import Claim
+from parityscope.papers.figure import PaperFigure, Scale, Stage
+from parityscope.papers.registry import load_figure
+from parityscope.papers.results import check_with_rows, checks_of, needs_of, stored_claims, stored_rows, work_of
+from parityscope.records import Store
+from parityscope.records.export import write_numbers
+from parityscope.runs import InProcess, Launcher, SweepProgress, Work, run_together
+from parityscope.training.checkpoint import checkpoints_in
+
+if TYPE_CHECKING:
+    from parityscope.apps.report import Section
+
+_REPORT_SECONDS = 5.0  # a report of 36 figures takes a moment to write
+
+
+def reproduce(
+    figure_ids: Sequence[str],
+    scale: Scale,
+    out: Path,
+    *,
+    claims: Sequence[Claim] = (),
+    launcher: Launcher | None = None,
+    on_stage: Callable[[Stage], None] = lambda stage: None,
+) -> Path:
+    """Run, draw and report the named figures, check the claims; return the path of the report.
+
+    Configs and claims run in this process, or where `launcher` takes them; timings are always taken here, with nothing
+    beside them.
+
+    Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`, which is there
+    from the first figure on and says what is still to come. Rows that are there are not computed again, so an
+    interrupted reproduction goes on where it stopped. The report's table shows every claim that was ever checked in
+    `out` at this scale.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> reproduce(["H1-figure-1"], "smoke", out).name, sorted(path.name for path in out.iterdir())
+    ('report.html', ['figures', 'report.html', 'store'])
+    """
+    import parityscope.apps.report  # noqa: F401  # now, since hours would be lost if its template library were missing
+
+    whole = _Reproduction([load_figure(name) for name in figure_ids], scale, out, list(claims), on_stage)
+    checkpoints = whole.store.path / "checkpoints"
+    try:
+        with checkpoints_in(checkpoints):  # long trainings go on where a kill left them
+            whole.run(launcher or InProcess(threads="all"))
+    finally:
+        whole.write_report()
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return whole.report
+
+
+@dataclass
+class _Part:
+    """What is finished, drawn and told of as one: a figure, or the claims of a paper."""
+
+    name: str
+    work: Work
+    seconds: float  # declared, of what is still to be run
+    figure: PaperFigure | None = None
+
+    @property
+    def timed(self) -> bool:
+        return bool(getattr(self.figure, "TIMED", False))
+
+    @property
+    def seconds_of_one(self) -> float:
+        return self.seconds / max(1, len(self.work.configs))
+
+
+@dataclass
+class _Reproduction:
+    figures: list[PaperFigure]
+    scale: Scale
+    out: Path
+    claims: list[Claim]
+    on_stage: Callable[[Stage], None]
+    sections: dict[str, Section] = field(default_factory=dict)
+    finished: list[_Part] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.out / "store")
+        self.report = self.out / "report.html"
+        self.parts = [self._part_of(figure) for figure in self.figures]
+        for paper in dict.fromkeys(claim.paper for claim in self.claims):
+            of_paper = [claim for claim in self.claims if claim.paper == paper and not claim.reads_rows]
+            seconds = sum(claim.seconds for claim in of_paper) * (self.scale != "smoke")
+            self.parts.append(_Part(f"claims {paper}", checks_of(of_paper, self.scale), seconds))
+        needed = needs_of(self.claims, self.scale)
+        if needed.configs:
+            self.parts.append(
+                _Part(needed.name, needed, sum(claim.seconds for claim in self.claims if claim.reads_rows))
+            )
+        self.total = len(self.parts) + any(claim.reads_rows for claim in self.claims)
+        self.started = time.monotonic()
+        self.written = 0.0
+
+    def run(self, launcher: Launcher) -> None:
+        """Run what takes a moment first, for an early report, then the longest; timings alone at the end."""
+        together = [part for part in self.parts if not part.timed]
+        together.sort(key=lambda part: -part.seconds_of_one if part.seconds > 1 else -math.inf)
+        self._sweep(together, launcher)
+        self._sweep([part for part in self.parts if part.timed], InProcess(threads="all"))
+        self._check_rows()
+        failed = [part for part in self.parts if part not in self.finished]
+        if failed:
+            rows = [
+                row for name in {c.ROWS for c in failed[0].work.configs} for row in self.store.rows(name, failed=True)
+            ]
+            reason = rows[-1].traceback.strip().splitlines()[-1]
+            raise InvalidInput(
+                f"configs of {', '.join(part.name for part in failed)} failed, the last one with {reason} "
+                f"(parityscope rows {self.store.path} --failed shows more); the same command runs them again"
+            )
+
+    def write_report(self) -> None:
+        """Write the report of what is there."""
+        from parityscope.apps.report import render_report
+
+        missing = [figure.TITLE for figure in self.figures if figure.ID not in self.sections]
+        shown = [self.sections[one.ID] for one in self.figures if one.ID in self.sections]
+        claims = [claim.model_dump() for claim in stored_claims(self.scale, self.store)]
+        page = render_report(shown, self.scale, claims, missing)
+        write_atomically(self.report, page.encode())
+        self.written = time.monotonic()
+
+    def _part_of(self, figure: PaperFigure) -> _Part:
+        work = work_of(figure, self.scale)
+        pending = [config for config in work.configs if config not in self.store]
+        seconds = figure.COST[self.scale] * len(pending) / max(1, len(work.configs))
+        return _Part(figure.ID, work, seconds, figure)
+
+    def _sweep(self, parts: list[_Part], launcher: Launcher) -> None:
+        by_work = {id(part.work): part for part in parts}
+
+        def show(progress: SweepProgress) -> None:
+            self.on_stage(self._stage(None, progress))
+
+        def finish(work: Work) -> None:
+            self._finish(by_work[id(work)])
+
+        if parts:
+            works = [part.work for part in parts]
+            run_together(works, self.store, launcher, retry_failed=True, on_progress=show, on_finished=finish)
+
+    def _finish(self, part: _Part) -> None:
+        if part.figure is not None:
+            self.sections[part.name] = _section(part.figure, self.scale, self.store, self.out)
+        self.finished.append(part)
+        if time.monotonic() - self.written > _REPORT_SECONDS:
+            self.write_report()
+        self.on_stage(self._stage(part.name))
+
+    def _check_rows(self) -> None:
+        """Check, here, the claims that read the rows of figures."""
+        reading = [claim for claim in self.claims if claim.reads_rows]
+        for claim in reading:
+            check_with_rows(claim, self.scale, self.store)
+        if reading:
+            self.on_stage(self._stage("claims about figures", done=self.total))
+
+    def _stage(self, name: str | None, progress: SweepProgress | None = None, done: int | None = None) -> Stage:
+        """Say where it stands; the time left follows from the declared seconds and the pace so far."""
+        spent, elapsed = sum(part.seconds for part in self.finished), time.monotonic() - self.started
+        left = sum(part.seconds for part in self.parts if part not in self.finished)
+        pace = elapsed / spent if spent > 0.05 * (spent + left) else 1.0
+        counts = (None, None) if progress is None else (progress.done, progress.total)
+        return Stage(name, len(self.finished) if done is None else done, self.total, left * pace, *counts)
+
+
+def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Section:
+    """Draw a figure from disk alone, write it with the numbers it shows, and return its part of the report."""
+    from parityscope.apps.report import Section
+    from parityscope.core.drawing import drawn, write_pictures
+
+    rows = stored_rows(figure, scale, store)
+    pictures = drawn(figure.plot, rows)
+    write_pictures(pictures, out / "figures", figure.ID)
+    write_numbers(rows, out / "figures", figure.ID)
+    return Section(
+        figure_id=figure.ID,
+        title=figure.TITLE,
+        text=figure.TEXT,
+        scale=scale,
+        pictures=pictures,
+        reference=reference_picture(figure, scale),
+        table=figure.table(rows),
+        findings=list(figure.findings(rows)),
+        command=getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {scale}"),
+        seconds=sum(row.seconds for row in rows),
+        finished=max((row.finished for row in rows), default=0.0),
+        versions=dict(rows[-1].versions) if rows else {},
+        code=", ".join(dict.fromkeys(row.code for row in rows)),
+    )

@@ -1,0 +1,7 @@
+"""What is measured: accuracy, the support that was found, attention entropy."""
+
+from parityscope.measures.accuracy import Accuracy, AccuracyKind, measured_accuracy
+from parityscope.measures.entropy import attention_entropy
+from parityscope.measures.support import found_support
+
+__all__ = ["Accuracy", "AccuracyKind", "attention_entropy", "found_support", "measured_accuracy"]

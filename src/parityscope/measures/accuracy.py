@@ -1,0 +1,88 @@
+"""The share of inputs classified right: exact, bounded or estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from parityscope.core.ties import predicts_plus
+from parityscope.models import AdditiveScore, Cosine, ParityTransformer, Triangle
+from parityscope.problems import Parity, seeded_generator
+from parityscope.risk import Law, law_of, population_accuracy, population_risk
+from parityscope.risk.closed_form import certified_perfect, exact_correlation
+from parityscope.risk.worst_case import certified_by_worst_loss
+
+AccuracyKind = Literal["exact", "lower bound", "estimate"]
+_ENUMERABLE_BITS = 20
+_COUNTABLE_SUMS = 2**23  # the split engine sorts about 2^{n/2} sums per run; this many take seconds
+_ESTIMATE_SAMPLES = 2**16
+
+
+class Accuracy(NamedTuple):
+    """The share of inputs classified right, one per run, and what kind of number it is.
+
+    >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 1, 2, dtype=torch.float64))
+    >>> measured_accuracy(model, [Parity(2, (0,))])  # uniform attention misreads (1, 0) only
+    Accuracy(value=tensor([0.7500], dtype=torch.float64), kind='exact')
+    """
+
+    value: Float[Tensor, " runs"]
+    kind: AccuracyKind
+
+
+def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> Accuracy:
+    """Return the accuracy of every run: exact where a certificate or an engine gives it.
+
+    A certificate (a worst loss below 1) proves that every single input is classified right. Otherwise an exact engine
+    counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
+    bound C = E[yŷ], any other a sampled estimate.
+
+    >>> from parityscope.models.positions import orthogonal
+    >>> sharp = 20 * orthogonal(1000)[[3, 500]].unsqueeze(0)  # heads on bits 3 and 500 of a thousand
+    >>> model = ParityTransformer(1000, 2, 2, 1.0, positions=orthogonal(1000), directions=sharp, readout=Cosine())
+    >>> accuracy = measured_accuracy(model, [Parity(1000, (3, 500))])
+    >>> accuracy.value.tolist(), accuracy.kind
+    ([1.0], 'exact')
+    """
+    score, law = model.additive_score(), law_of(problems)
+    with torch.no_grad():
+        certified = _certified(score, law)
+        if bool(certified.all()):
+            return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
+        if _countable(score, law.n, len(problems)):
+            return Accuracy(population_accuracy(model, problems).value, "exact")
+        if score is not None and isinstance(score.readout, Cosine | Triangle):
+            bound = _correlation_bound(model, score, problems).clamp(min=0.0)
+            return Accuracy(bound.masked_fill(certified, 1.0), "lower bound")
+        x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
+        labels = torch.stack([problem.label(x) for problem in problems])
+        return Accuracy((predicts_plus(model(x)) == (labels > 0)).double().mean(-1), "estimate")
+
+
+def _certified(score: AdditiveScore | None, law: Law) -> Bool[Tensor, " runs"]:
+    """Say which runs provably classify every input right: none of them loses 1."""
+    certified = certified_by_worst_loss(score, law)
+    if score is not None and isinstance(score.readout, Cosine):
+        certified = certified | certified_perfect(score, law)
+    return certified
+
+
+def _correlation_bound(model: ParityTransformer, score: AdditiveScore, problems: Sequence[Parity]) -> Tensor:
+    """Return a lower bound on E[yŷ], which no accuracy falls below when |ŷ| ≤ 1."""
+    if isinstance(score.readout, Cosine):
+        return exact_correlation(score, law_of(problems))
+    risk = population_risk(model, [replace(problem, noise=0.0) for problem in problems], loss="hinge")
+    return 1 - risk.value - risk.error_bound
+
+
+def _countable(score: AdditiveScore | None, n: int, runs: int) -> bool:
+    """Say whether counting right signs takes seconds: by the split engine, or else by visiting all inputs."""
+    if score is None or score.readout.sign_equivalent(0.0, 1.0) is None:
+        return n <= _ENUMERABLE_BITS
+    return math.log2(runs) + n / 2 <= math.log2(_COUNTABLE_SUMS)

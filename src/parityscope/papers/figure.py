@@ -1,0 +1,99 @@
+"""What a figure is: one file with its configs per scale, `plot`, a table, findings, its cost and a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+
+from parityscope.core.errors import InvalidInput
+from parityscope.records import Config, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Scale = Literal["smoke", "demo", "reference", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+
+
+def named_scale(name: str) -> Scale:
+    """Return the scale called `name`.
+
+    >>> named_scale("demo")
+    'demo'
+    """
+    for scale in SCALES:
+        if scale == name:
+            return scale
+    raise InvalidInput(f"unknown scale {name!r}: choose one of {', '.join(SCALES)}")
+
+
+class Table(NamedTuple):
+    """The numbers a figure shows, as text.
+
+    >>> Table(["n", "learned"], [["12", "3 of 4"]]).rows[0][1]
+    '3 of 4'
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Finding(NamedTuple):
+    """What the paper says, and what was computed here.
+
+    >>> Finding("The loss at initialization is 1.", "Mean risk at the start: 1.37.").here
+    'Mean risk at the start: 1.37.'
+    """
+
+    paper: str
+    here: str
+
+
+@runtime_checkable
+class PaperFigure(Protocol):
+    """The contract of a file in a paper's `figures/`. Configs compute their rows; `plot` never trains.
+
+    The rows that `plot`, `table` and `findings` get are typed by the configs: `Row[TheConfig, ItsNumbers]`. More names
+    are looked for: TIMED (rows are timings, never measured beside other work), and for figures whose rows another
+    command stores, COMMAND, that command, and STORED, the class of its configs.
+
+    >>> from parityscope.papers.registry import load_figure
+    >>> isinstance(load_figure("H2-parameters"), PaperFigure)
+    True
+    """
+
+    ID: str
+    TITLE: str
+    TEXT: str
+    COST: Mapping[Scale, float]  # seconds on two idle cores
+    CONFIGS: Mapping[Scale, Sequence[Config]]  # none at any scale: another command stores the rows
+
+    def plot(self, rows: Sequence[Row[Any, Any]]) -> Figure:
+        """Draw the figure from stored rows."""
+        ...
+
+    def table(self, rows: Sequence[Row[Any, Any]]) -> Table:
+        """Return the numbers the figure shows."""
+        ...
+
+    def findings(self, rows: Sequence[Row[Any, Any]]) -> Sequence[Finding]:
+        """Set the paper beside what was computed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a reproduction stands, for a progress display; `name` is what has just been finished, if anything has.
+
+    >>> stage = Stage("H1-sgd", done=9, total=36, seconds_left=12.0)
+    >>> f"{stage.name}: {stage.done / stage.total:.0%}"
+    'H1-sgd: 25%'
+    """
+
+    name: str | None
+    done: int
+    total: int
+    seconds_left: float
+    configs_done: int | None = None
+    configs_total: int | None = None

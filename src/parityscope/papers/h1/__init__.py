@@ -1,0 +1,34 @@
+"""H1: transformers whose heads learn a hidden k-parity."""
+
+from parityscope.papers.paper import Paper
+
+_FIGURES = (
+    "figure-1",
+    "figure-2",
+    "success",
+    "why-it-fails",
+    "risk-curves",
+    "parameter-efficiency",
+    "frozen-attention",
+    "adjacent-bits",
+    "temperature",
+    "sgd",
+    "reading-support",
+    "other-functions",
+    "input-laws",
+)
+PAPER = Paper(
+    name="H1",
+    folder="h1",
+    title="Attention heads that learn a hidden k-parity",
+    figures={"heads-lock-on": "heads_lock_on", **{f"H1-{name}": name.replace("-", "_") for name in _FIGURES}},
+    claims={
+        "expressing": ("H1-proposition-3-ffnn", "H1-proposition-3-transformer", "H1-proposition-4"),
+        "training": ("H1-theorem-5", "H1-remark-9", "H1-remark-10", "H1-figure-2"),
+        "fixed_attention": ("H1-theorem-11", "H1-remark-12"),
+        "hard_attention": ("H1-remark-13", "H1-corollary-20", "H1-proposition-21"),
+        "constants": ("H1-lemma-7", "H1-lemma-14", "H1-lemma-14-derivative", "H1-lemma-15", "H1-lemma-16"),
+        "gradients": ("H1-lemma-8", "H1-lemma-17"),
+        "gradient_bounds": ("H1-lemma-18", "H1-lemma-19"),
+    },
+)

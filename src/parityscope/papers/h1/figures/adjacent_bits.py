@@ -1,0 +1,248 @@
+"""Neighbouring hidden bits: how much heads overlap, and whether hard attention still computes the parity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from matplotlib.figure import Figure
+from pydantic import Field
+from torch import Tensor
+
+from parityscope.core.drawing import colour, draw_shares, new_figure
+from parityscope.core.statistics import Share, wilson_share
+from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.problems import Parity
+from parityscope.records import Config, Numbers, Result, Row
+from parityscope.training.learning import Learned, learn
+
+ID = "H1-adjacent-bits"
+TITLE = "Do neighbouring bits break hard attention?"
+TEXT = (
+    "Three hidden bits on the circle: two at the given distance, the third opposite them, all turned around the "
+    "circle from seed to seed. Left: runs that learned with soft attention. Middle: the overlap Σ_j min(γ_j, γ′_j) of "
+    "the two most similar heads among those runs (1: the same attention), median and range. Right: among the runs "
+    "that learned, those that still compute the parity when every head attends to its largest score only. "
+    "Random-sign positions (bounded) know no neighbours and serve as control; the dotted line trains on drawn "
+    "examples instead of the population."
+)
+COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12, "paper": 150}
+_MIDDLE = 0.25  # a head within a quarter of a step from the middle between the two bits
+
+
+class DistancesNumbers(Numbers):
+    """TODO."""
+
+
+class Distances(Config):
+    """One recipe at several distances between two hidden bits, several seeds each."""
+
+    ROWS: ClassVar[str] = ID
+    NUMBERS: ClassVar[type[Numbers]] = DistancesNumbers
+
+    label: str
+    recipe: str
+    n: int
+    distances: tuple[int, ...]
+    seeds: int
+    samples: int | None = None
+    overrides: Mapping[str, Any] = Field(default_factory=dict)
+
+    def run(self) -> Result:
+        """Train all distances and seeds of one recipe at once."""
+        distances = [distance for distance in self.distances for _ in range(self.seeds)]
+        seeds = [seed for _ in self.distances for seed in range(self.seeds)]
+        problems = [Parity(self.n, hidden_bits(self.n, d, s)) for d, s in zip(distances, seeds, strict=True)]
+        trained = learn(problems, self.recipe, seeds, samples=self.samples, **self.overrides)
+        shape = (len(self.distances), self.seeds)
+        learned = trained.learned.reshape(shape)
+        hard = hard_attention_is_right(trained).reshape(shape)
+        numbers: dict[str, Any] = {
+            "learned": learned.sum(-1).tolist(),
+            "hard_right": (hard & learned).sum(-1).tolist(),
+        }
+        if trained.recipe.positions in ("circle", "circle-as-coded"):
+            middle = _heads_in_the_middle(trained, seeds, distances).reshape(shape)
+            numbers["two_in_the_middle"] = ((middle >= 2) & learned).sum(-1).tolist()
+        return Result(numbers, {"overlap": largest_overlap(trained.attention).reshape(shape), "learned": learned})
+
+
+def _configs(n: int, n_as_coded: int, seeds: int, samples: int, **as_coded: Any) -> list[Distances]:
+    def entry(label: str, recipe: str, size: int, **more: Any) -> Distances:
+        # Beyond a third of the circle the two bits would come close to the third one.
+        distances = tuple(range(1, size // 3 + 1))
+        return Distances(label=label, recipe=recipe, n=size, distances=distances, seeds=seeds, **more)
+
+    return [
+        entry(f"as coded, n = {n_as_coded}", "as-coded", n_as_coded, overrides={"learning_rate": 0.2, **as_coded}),
+        entry(f"repaired, n = {n}", "repaired", n),
+        entry(f"repaired, n = {n_as_coded}, {samples} examples", "repaired", n_as_coded, samples=samples),
+        entry(f"bounded, n = {n}", "bounded", n),
+    ]
+
+
+_Row = Row[Distances, DistancesNumbers]
+
+CONFIGS: dict[Scale, list[Distances]] = {
+    "smoke": _configs(9, 6, 4, 1000, steps=150),
+    "demo": _configs(20, 8, 8, 2000, steps=600),
+    "reference": _configs(20, 12, 16, 2000),
+    "paper": _configs(20, 20, 64, 16000, steps=4000),
+}
+
+
+def hidden_bits(n: int, distance: int, turn: int) -> tuple[int, ...]:
+    """Return two bits at the given distance and a third one opposite their middle, turned around the circle.
+
+    >>> hidden_bits(20, 1, 0), hidden_bits(20, 4, 3)
+    ((0, 1, 10), (3, 7, 15))
+    """
+    pair = (turn % n, (turn + distance) % n)
+    return tuple(sorted((*pair, (turn + distance // 2 + n // 2) % n)))
+
+
+def largest_overlap(attention: Float[Tensor, "runs heads n"]) -> Float[Tensor, " runs"]:
+    """Return Σ_j min(γ_j, γ′_j) of the two most similar heads of every run.
+
+    >>> largest_overlap(torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])).tolist()
+    [0.25]
+    """
+    pairs = combinations(range(attention.shape[1]), 2)
+    return torch.stack([torch.minimum(attention[:, a], attention[:, b]).sum(-1) for a, b in pairs]).amax(0)
+
+
+def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
+    """Say which runs compute the parity of every input when each head attends to its largest score only.
+
+    S is then a sum of whole bits, and every readout is (−1)^S there: right on all inputs if exactly the hidden bits
+    are attended by an odd number of heads, right on half of them otherwise.
+
+    >>> trained = learn(Parity(8, (1, 2)), "repaired", (3, 4, 5))  # neighbours
+    >>> trained.learned.tolist(), hard_attention_is_right(trained).tolist()
+    ([True, True, True], [True, False, True])
+    """
+    attended = run.model.score_weights(hard=True).detach().round().long() % 2 == 1
+    return (attended == torch.stack([problem.mask() for problem in run.problems])).all(-1)
+
+
+def _heads_in_the_middle(run: Learned, turns: Sequence[int], distances: Sequence[int]) -> Tensor:
+    """Return how many heads of every run point to the middle between its two near bits, for circle positions."""
+    n = run.problems[0].n
+    first, second = run.model.directions.detach().unbind(-1)
+    # H1's circle is [sin, cos] of 2π(j+1)/n, the published code's [cos, sin] of 2πj/n.
+    as_coded = run.recipe.positions == "circle-as-coded"
+    angle = torch.atan2(second, first) if as_coded else torch.atan2(first, second)
+    place = angle * n / (2 * math.pi) - (0 if as_coded else 1)
+    middle = torch.tensor([turn + distance / 2 for turn, distance in zip(turns, distances, strict=True)])
+    away = (place - middle[:, None] + n / 2) % n - n / 2
+    return (away.abs() < _MIDDLE).sum(-1)
+
+
+def _overlaps(row: _Row) -> list[tuple[float, float, float] | None]:
+    """Return median, smallest and largest overlap of the runs that learned, per distance."""
+    spans = []
+    for overlap, learned in zip(row.arrays["overlap"], row.arrays["learned"], strict=True):
+        kept = overlap[learned.bool()]
+        spans.append((float(kept.quantile(0.5)), float(kept.min()), float(kept.max())) if len(kept) else None)
+    return spans
+
+
+def _shares(row: _Row) -> list[Share]:
+    return [wilson_share(learned, row.config.seeds) for learned in row.numbers.learned]
+
+
+def _hard(row: _Row) -> list[Share | None]:
+    pairs = zip(row.numbers.hard_right, row.numbers.learned, strict=True)
+    return [wilson_share(right, learned) if learned else None for right, learned in pairs]
+
+
+def plot(rows: Sequence[_Row]) -> Figure:
+    """Draw share learned, overlap of heads and share that survives hard attention, against the distance."""
+    figure, (left, middle, right) = new_figure(13, 4.6, 1, 3)
+    for index, row in enumerate(rows):
+        shift = 0.09 * (index - (len(rows) - 1) / 2)
+        style = {"color": colour(index), "linestyle": ":" if row.config.samples else "-"}
+        places = [distance + shift for distance in row.config.distances]
+        draw_shares(left, places, _shares(row), label=row.config.label, **style)
+        spans = [(place, span) for place, span in zip(places, _overlaps(row), strict=True) if span is not None]
+        hard = [(place, share) for place, share in zip(places, _hard(row), strict=True) if share is not None]
+        if spans:
+            medians = [span[0] for _, span in spans]
+            ends = ([span[0] - span[1] for _, span in spans], [span[2] - span[0] for _, span in spans])
+            middle.errorbar([place for place, _ in spans], medians, yerr=ends, marker="o", capsize=3, **style)
+            draw_shares(right, [place for place, _ in hard], [share for _, share in hard], **style)
+    left.set(ylabel="share of seeds", title="learned with soft attention")
+    middle.set(ylabel="overlap", title="two most similar heads", ylim=(-0.04, 1.04))
+    right.set(ylabel="share of the runs that learned", title="right with hard attention")
+    for axes in (left, middle, right):
+        axes.set_xlabel("distance between two hidden bits")
+        axes.set_xticks(sorted({d for row in rows for d in row.config.distances}))
+    figure.legend(loc="outside lower center", ncols=len(rows))
+    return figure
+
+
+def table(rows: Sequence[_Row]) -> Table:
+    """Return every distance of every recipe."""
+    header = [
+        "recipe",
+        "distance",
+        "learned",
+        "median overlap",
+        "right with hard attention",
+        "two heads in the middle",
+    ]
+    lines = []
+    for row in rows:
+        middle = row.numbers.get("two_in_the_middle")
+        cells = zip(row.config.distances, _shares(row), _overlaps(row), _hard(row), strict=True)
+        for index, (distance, share, span, hard) in enumerate(cells):
+            lines.append(
+                [
+                    row.config.label,
+                    str(distance),
+                    str(share),
+                    "–" if span is None else f"{span[0]:.2f}",
+                    "–" if hard is None else str(hard),
+                    "–" if middle is None else f"{middle[index]} of {share.successes}",
+                ]
+            )
+    return Table(header, lines)
+
+
+def findings(rows: Sequence[_Row]) -> list[Finding]:
+    """Set the paper's two sentences on neighbours beside the runs at distance 1 and beyond."""
+    circle = [row for row in rows if "two_in_the_middle" in row.numbers]
+
+    def sentence(row: _Row) -> str:
+        learned, middle = row.numbers.learned[0], row.numbers.two_in_the_middle[0]
+        span = _overlaps(row)[0]
+        overlap = "" if span is None else f", median overlap {span[0]:.2f}"
+        return f"{row.config.label}: {middle} of {learned} that learned{overlap}"
+
+    def surviving(row: _Row) -> str:
+        near = f"{row.numbers.hard_right[0]} of {row.numbers.learned[0]}"
+        far = f"{sum(row.numbers.hard_right[1:])} of {sum(row.numbers.learned[1:])}"
+        return f"{row.config.label}: {near} for neighbours, {far} for larger distances"
+
+    def shares(row: _Row) -> str:
+        rest = wilson_share(sum(row.numbers.learned[1:]), row.config.seeds * (len(row.config.distances) - 1))
+        return f"{row.config.label}: {_shares(row)[0]} for neighbours, {rest} for larger distances"
+
+    return [
+        Finding(
+            "Two heads align with the middle between neighbouring bits.",
+            "Two heads within a quarter of a step of the middle: " + "; ".join(map(sentence, circle)) + ".",
+        ),
+        Finding(
+            "Neighbouring bits make inference with hard attention impossible.",
+            "Runs that learned and stay right with hard attention: " + "; ".join(map(surviving, rows)) + ".",
+        ),
+        Finding(
+            "(The digest: the analysis needs hidden bits that are not adjacent.)",
+            "Runs that learned: " + "; ".join(map(shares, rows)) + ".",
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""H1's bounds and constants as pure functions."""

@@ -1,0 +1,16 @@
+"""H2: two heads that learn a sparse XOR in one gradient step."""
+
+from parityscope.papers.paper import Paper
+
+PAPER = Paper(
+    name="H2",
+    folder="h2",
+    title="Two heads learn a sparse XOR in one gradient step",
+    figures={
+        f"H2-{name}": name.replace("-", "_") for name in ("one-step", "error", "parameters", "samples", "softmax")
+    },
+    claims={
+        "one_step": ("H2-one-step", "H2-parameters", "H2-every-input", "H2-initial-variance"),
+        "substitutes": ("H2-softmax", "H2-temperature", "H2-samples", "H2-ffnn"),
+    },
+)

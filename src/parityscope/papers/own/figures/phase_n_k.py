@@ -1,0 +1,85 @@
+"""Where each recipe learns, over the number of bits and of hidden bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.own.figures import phase
+from parityscope.papers.own.figures.phase import PACK, Cell, batch_shape, run, run_batch
+from parityscope.records import Row
+
+__all__ = ["PACK", "batch_shape", "run", "run_batch"]
+
+ID = "phase-n-k"
+TITLE = "Phase diagram: n × k"
+TEXT = (
+    "Seeds that learned (numbers; colour is their share) over the number n of bits and k of hidden bits. From the "
+    "population, whose gradient contains the hidden bits, learning is a matter of optimisation; from N examples the "
+    "signal of a diffuse start falls like n^(−k/2) and a boundary appears. The solid line is where half of the seeds "
+    "learn; between the dashed lines Wilson's 95 % interval contains one half. H1's own two recipes over n and k are "
+    "in the success table: their cost doubles with every second bit."
+)
+COST: dict[Scale, float] = {"smoke": 1, "demo": 18, "reference": 30, "paper": 1500}
+_X = ("bits n", lambda row: row.config.n)
+_Y = ("hidden bits k", lambda row: row.config.k)
+
+
+def _cells(
+    recipe: str, n_values: Sequence[int], k_values: Sequence[int], seeds: int, samples: int | None
+) -> list[Cell]:
+    source = "population" if samples is None else f"{samples} examples"
+    return [
+        Cell(panel=f"{recipe}, {source}", recipe=recipe, n=n, k=k, seeds=seeds, samples=samples)
+        for k in k_values
+        for n in n_values
+    ]
+
+
+_FEW = (8, 16, 32), (2, 3, 4, 6)
+_SIZES = (8, 12, 16, 24, 32), (2, 3, 4, 6)
+_MORE = (8, 12, 16, 24, 32, 48, 64, 96, 128, 256), (2, 3, 4, 5, 6, 7, 8, 10)
+CONFIGS: dict[Scale, list[Cell]] = {
+    "smoke": [*_cells("bounded", (8, 16), (2, 3), 4, None), *_cells("bounded", (8, 16), (2, 3), 4, 200)],
+    "demo": [
+        *_cells("repaired", *_FEW, 8, None),
+        *_cells("bounded", *_FEW, 8, None),
+        *_cells("bounded", *_FEW, 6, 300),
+        *_cells("bounded", *_FEW, 4, 1000),
+    ],
+    "reference": [
+        *_cells("repaired", *_SIZES, 16, None),
+        *_cells("bounded", *_SIZES, 16, None),
+        *_cells("bounded", *_SIZES, 12, 300),
+        *_cells("bounded", *_SIZES, 8, 1000),
+    ],
+    "paper": [
+        *_cells("repaired", *_MORE, 64, None),
+        *_cells("bounded", *_MORE, 64, None),
+        *_cells("bounded", *_MORE, 32, 1000),
+        *_cells("bounded", *_MORE, 32, 8000),
+    ],
+}
+
+
+def plot(rows: Sequence[Row]) -> Figure:
+    """Draw one heat map per recipe and source of data."""
+    return phase.draw_phases(rows, _X, _Y, columns=2)
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return every cell with its interval."""
+    return phase.phase_table(rows, _X, _Y)
+
+
+def findings(rows: Sequence[Row]) -> list[Finding]:
+    """Set optimisation beside data."""
+    panels = phase.panels_of(rows)
+    return [
+        Finding(
+            "(Not in the papers: where optimisation ends and where data end.)",
+            "; ".join(f"{name}: {phase.counted(cells)}" for name, cells in panels.items()) + ".",
+        )
+    ]

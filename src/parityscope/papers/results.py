@@ -1,0 +1,140 @@
+"""What a store has of the figures and the claims: their rows, their verdicts, and what is still to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from parityscope.papers.claim import Claim, ClaimCheck, ClaimNumbers, Context, check, computed
+from parityscope.papers.figure import PaperFigure, Scale
+from parityscope.papers.registry import all_claims, load_figure
+from parityscope.records import Config, Outcome, Result, Row, Store
+from parityscope.runs import Work
+
+
+def work_of(figure: PaperFigure, scale: Scale) -> Work:
+    """Return what a figure needs at a scale.
+
+    >>> work = work_of(load_figure("W-figure-1"), "smoke")
+    >>> work.configs[0].ROWS, len(work.configs)
+    ('decoder-training', 4)
+    """
+    return Work(figure.ID, tuple(config.row_config() for config in figure.CONFIGS[scale]))
+
+
+def stored_rows(figure: PaperFigure, scale: Scale, store: Store) -> list[Row[Any, Any]]:
+    """Return the rows of a figure in the order of its configs.
+
+    A figure without configs draws what another command stored.
+
+    >>> import tempfile
+    >>> store, figure = Store(Path(tempfile.mkdtemp())), load_figure("H1-figure-1")
+    >>> (config,) = figure.CONFIGS["smoke"]
+    >>> store.add(config, config.run(), seconds=0.1)
+    >>> [row.numbers.label for row in stored_rows(figure, "smoke", store)]
+    [1]
+    """
+    if not figure.CONFIGS[scale]:
+        stored: type[Config] | None = getattr(figure, "STORED", None)
+        return [] if stored is None else store.rows_of(stored)
+    found = ((config, store.row(config.row_config())) for config in figure.CONFIGS[scale])
+    return [replace(row, config=config) for config, row in found if row is not None]
+
+
+def claim_check(claim: Claim, scale: Scale, store: Store) -> ClaimCheck:
+    """Return the config under which the verdict of a claim is stored.
+
+    >>> import tempfile
+    >>> from parityscope.papers.registry import named_claims
+    >>> (claim,) = named_claims(["H1-lemma-19"])
+    >>> claim_check(claim, "smoke", Store(Path(tempfile.mkdtemp())))
+    ClaimCheck(claim='H1-lemma-19', scale='smoke', rows=())
+    """
+    return ClaimCheck(claim=claim.id, scale=scale, rows=tuple(_keys_read(claim, scale, store)))
+
+
+def _keys_read(claim: Claim, scale: Scale, store: Store) -> Iterable[str]:
+    """Yield the addresses of the rows a claim reads: of its figure, as far as they are stored, and of its own needs."""
+    if claim.reads_figure and claim.figure is not None:
+        yield from (row.config.row_config().key for row in stored_rows(load_figure(claim.figure), scale, store))
+    yield from (config.key for config in claim.needs(Context(scale)))
+
+
+def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
+    """Return the claims checked in this store with this code, in the order of the report.
+
+    >>> import tempfile
+    >>> store = Store(Path(tempfile.mkdtemp()))
+    >>> lemma = ClaimCheck(claim="W-lemma-6", scale="smoke")
+    >>> store.add(lemma, lemma.run(), seconds=0.1)
+    >>> [claim.verdict for claim in stored_claims("smoke", store)]
+    ['holds']
+    """
+    found = [store.row(claim_check(claim, scale, store)) for claim in all_claims()]
+    return [row.numbers for row in found if row is not None]
+
+
+def claims_context(scale: Scale, out: Path) -> Context:
+    """Return what checks may use: the scale, and the rows of `out` if there are any.
+
+    >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
+    ()
+    """
+    return context_of(scale, Store(out / "store")) if (out / "store").is_dir() else Context(scale)
+
+
+def context_of(scale: Scale, store: Store) -> Context:
+    """Return what checks may use where this store is at hand; rows that it lacks are computed and stored.
+
+    >>> import tempfile
+    >>> context_of("smoke", Store(Path(tempfile.mkdtemp()))).rows("H1-figure-1")
+    []
+    """
+
+    def row(config: Config) -> Row[Any, Any]:
+        found = store.row(config)
+        if found is None:
+            found = computed(config)
+            store.add(config, Result(found.numbers, found.arrays), seconds=found.seconds)
+        return found
+
+    return Context(scale, lambda name: stored_rows(load_figure(name), scale, store), row)
+
+
+def checks_of(claims: Sequence[Claim], scale: Scale) -> Work:
+    """Return the checks that need no rows as work, the longest first, so that no worker ends with it.
+
+    >>> from parityscope.papers.registry import named_claims
+    >>> claims = named_claims(["H1-lemma-19", "H1-lemma-8", "W-figure-7"])
+    >>> [config.claim for config in checks_of(claims, "smoke").configs]
+    ['H1-lemma-8', 'H1-lemma-19']
+    """
+    alone = sorted((claim for claim in claims if not claim.reads_rows), key=lambda claim: -claim.seconds)
+    return Work("claims", tuple(ClaimCheck(claim=claim.id, scale=scale) for claim in alone))
+
+
+def needs_of(claims: Sequence[Claim], scale: Scale) -> Work:
+    """Return the configs whose rows the claims ask for.
+
+    >>> needs_of([], "smoke").configs
+    ()
+    """
+    return Work("trainings of claims", tuple(config for claim in claims for config in claim.needs(Context(scale))))
+
+
+def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
+    """Check a claim that reads rows, here, and store its verdict, unless that is there already.
+
+    >>> import tempfile
+    >>> from parityscope.papers.registry import named_claims
+    >>> store, (claim,) = Store(Path(tempfile.mkdtemp())), named_claims(["W-figure-7"])
+    >>> check_with_rows(claim, "smoke", store)
+    >>> [one.verdict for one in stored_claims("smoke", store)]
+    ['not testable here']
+    """
+    config = claim_check(claim, scale, store)
+    if config not in store:
+        found = check(claim, context_of(scale, store))
+        store.add_all([(config, Outcome.of(Result(found), found.seconds))])

@@ -1,0 +1,116 @@
+"""W, Figure 9: without chain of thought the (20, 12) problem is out of reach, for every configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from parityscope.core.drawing import colour, new_figure
+from parityscope.papers.figure import Finding, Scale
+from parityscope.papers.w.multi_pass import best_accuracy, guessing_bound, pool_name, shape_name, smoke_pool
+from parityscope.papers.w.settings import (
+    ANSWER,
+    CHAIN,
+    PAPER_RATES,
+    ROWS_FROM,
+    Decoder,
+    narrow,
+    paper,
+    row_config,
+    run,
+    samples,
+    settings,
+    smoke,
+    table,
+    with_chain,
+)
+from parityscope.records import Row
+
+__all__ = ["ROWS_FROM", "row_config", "run", "table"]
+
+ID = "W-figure-9"
+TITLE = "W, Figure 9: (20, 12) without chain of thought"
+TEXT = (
+    "Best held-out accuracy during training on the (20, 12) problem for several shapes, learning rates and pools, "
+    "without chain of thought (dots) and with it (squares). The caption says that training with CoT fails; the text and"
+    " the computation say without. The bar is the largest accuracy that guessing reaches on the held-out set in all "
+    "evaluations of a run, at six standard deviations."
+)
+COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 45, "paper": 8e6}
+_EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
+_SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
+
+CONFIGS: dict[Scale, list[Decoder]] = {
+    "smoke": [smoke_pool(ANSWER, 24), smoke(CHAIN, pool=24)],
+    "demo": [
+        narrow(ANSWER, 20, 12, chain_of_thought=False, heads=4, pool=10_000, **{**_SHORT, "steps": 200}),
+        narrow(CHAIN, 20, 12, heads=4, pool=10_000, steps=400, held_out=512),
+    ],
+    "reference": [
+        *(
+            narrow(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, **_SHORT)
+            for heads in (1, 4)
+            for pool in (10_000, None)
+        ),
+        *(narrow(CHAIN, 20, 12, pool=pool, steps=600) for pool in (10_000, None)),
+    ],
+    "paper": [
+        *(
+            paper(
+                ANSWER,
+                20,
+                12,
+                chain_of_thought=False,
+                layers=layers,
+                heads=heads,
+                pool=pool,
+                learning_rate=rate,
+                steps=pool * epochs // 512,
+                evaluate_every=50,
+            )
+            for layers in (1, 2, 3, 4, 6, 8)
+            for heads in (1, 2, 3, 4, 6, 8)
+            for rate in PAPER_RATES
+            for pool, epochs in _EPOCHS.items()
+        ),
+        *(paper(CHAIN, 20, 12, pool=pool) for pool in (10_000, None)),
+    ],
+}
+
+
+def plot(rows: Sequence[Row]) -> Figure:
+    """Draw the best accuracy of every configuration."""
+    figure, axes = new_figure(9, 1.6 + 0.36 * len(rows))
+    for y, row in enumerate(rows):
+        chain = settings(row)["chain_of_thought"]
+        axes.plot(best_accuracy(row), y, "s" if chain else "o", color=colour(0 if chain else 1), markersize=7)
+    axes.axvline(guessing_bound(rows[0]), color="0.5", linewidth=1)
+    names = [
+        f"{row.config.label}, {shape_name(row)}, {pool_name(row)}, rate {settings(row)['learning_rate']:g}"
+        for row in rows
+    ]
+    axes.set(yticks=range(len(rows)), yticklabels=names, xlabel="best held-out accuracy", xlim=(0.45, 1.02))
+    axes.invert_yaxis()
+    return figure
+
+
+def findings(rows: Sequence[Row]) -> list[Finding]:
+    """Count configurations above guessing."""
+    without, chain = with_chain(rows, False), with_chain(rows, True)
+    above = [row for row in without if best_accuracy(row) > guessing_bound(row)]
+    listing = "; ".join(
+        f"{pool_name(row)}: " + (f"{samples(row):,} examples" if samples(row) else f"{best_accuracy(row):.3f} at best")
+        for row in chain
+    )
+    return [
+        Finding(
+            "Without CoT no configuration achieves non-trivial accuracy on (20, 12).",
+            f"{len(above)} of {len(without)} configurations exceed what guessing can give "
+            f"({guessing_bound(rows[0]):.3f}); the best reaches {max(map(best_accuracy, without)):.3f}.",
+        ),
+        Finding(
+            "With CoT 10 000 inputs for 6 epochs are enough, or about 60 000 fresh samples.",
+            f"With CoT: {listing}.",
+        ),
+    ]

@@ -1,0 +1,152 @@
+"""A small instance of W's appendix in double precision: batch statistics, gradients by autograd, dual embeddings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.models.cot_block import CotBlock
+from parityscope.problems import bits_of, seeded_generator
+from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.training.three_steps import hinge_gradient
+
+DELTA = 0.1  # the δ of every probability checked
+_EPSILON, _SEED = 0.5, 0
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Table 1 of W for one batch; i runs over predicting positions, j over all tokens, b over bits.
+
+    >>> counted = instance(n=4, k=2, d=32, m=2).statistics  # every input once
+    >>> counted.count, counted.delta.tolist()
+    (16, [[0.0, 0.0], [0.0, 0.0]])
+    """
+
+    delta: Float[Tensor, "links 2"]
+    alpha: Float[Tensor, "links T 2 2"]  # b1 of token j, then b2 of token i; zero for j > i
+    count: int
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The block at its start, a batch, and the gradients of both halves of W.
+
+    >>> made = instance(n=4, k=2, d=32, m=2)
+    >>> made.m, made.place.tolist(), tuple(made.gradient_own.shape)
+    (2, [5.0, 6.0], (4, 32))
+    """
+
+    block: CotBlock
+    task: ParitySequences
+    tokens: Tensor
+    epsilon: float
+    statistics: Statistics
+    gradient_own: Float[Tensor, "neurons d"]  # of W_{r,1:d}
+    gradient_attended: Float[Tensor, "neurons d"]  # of W_{r,d+1:2d}
+    active: Float[Tensor, "neurons links 2"]  # 1(ν_{r,i,b} > 0)
+
+    @property
+    def m(self) -> int:
+        """Half the number of neurons."""
+        return len(self.block.h) // 2
+
+    @property
+    def place(self) -> Float[Tensor, " links"]:
+        """The paper's i of each predicting position: n + 1, …, n + k."""
+        return torch.arange(self.task.n + 1, self.task.n + self.task.k + 1, dtype=torch.float64)
+
+
+@lru_cache(maxsize=8)
+def instance(n: int = 10, k: int = 3, d: int = 2048, m: int = 32, batch: int | None = None) -> Instance:
+    """Return an instance whose batch is drawn, or holds every input once when `batch` is None.
+
+    >>> len(instance(n=4, k=2, d=32, m=2).tokens), len(instance(n=4, k=2, d=32, m=2, batch=5).tokens)
+    (16, 5)
+    """
+    task = ParitySequences(n, draw_secret(n, k, _SEED))
+    block = CotBlock.at_start(n, k, d, m, _EPSILON, seeded_generator(_SEED, "start"))
+    if batch is None:
+        bits = bits_of(torch.arange(2**n), n)
+    else:
+        bits = HeldOut(n, 1, _SEED).draw(batch, seeded_generator(_SEED, "data"))
+    hinge_gradient(block, task, bits)
+    assert block.W.grad is not None
+    tokens = task.tokens(bits)
+    own, attended = block.W.grad[:, :d].clone(), block.W.grad[:, d:].clone()
+    active = (block.start_signs().detach() > 0).double()
+    return Instance(block, task, tokens, _EPSILON, statistics(task, tokens), own, attended, active)
+
+
+def statistics(task: ParitySequences, tokens: Tensor) -> Statistics:
+    """Return δ and α of Table 1 by counting.
+
+    A chain of one bit repeats the secret one: α is +1 for every 0 there and −1 for every 1.
+
+    >>> task = ParitySequences(2, (0,))
+    >>> statistics(task, task.tokens(torch.tensor([[0, 1], [1, 1], [0, 0]]))).alpha[0, 0, :, 0].tolist()
+    [2.0, -1.0]
+    """
+    T = task.n + task.k
+    signs = (1 - 2 * task.targets(tokens)).double()  # (batch, links)
+    one_hot = torch.nn.functional.one_hot(tokens[:, :T], 2).double()  # (batch, T, 2)
+    own = one_hot[:, task.n :]
+    delta = torch.einsum("si,sib->ib", signs, own)
+    alpha = torch.einsum("si,sja,sib->ijab", signs, one_hot, own)
+    later = torch.arange(T) > torch.arange(task.n, T)[:, None]
+    return Statistics(delta, alpha.masked_fill(later[:, :, None, None], 0.0), len(tokens))
+
+
+def expected_alpha(task: ParitySequences) -> Float[Tensor, "links 2 2"]:
+    """Return ᾱ_{i,S[i],b1,b2} / B of Table 1: ±¼, and ±½ at the first link, whose token is always 0.
+
+    >>> expected_alpha(ParitySequences(3, (2, 0))).tolist()
+    [[[0.5, 0.0], [-0.5, 0.0]], [[0.25, -0.25], [-0.25, 0.25]]]
+    """
+    sign = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
+    mean = sign.expand(task.k, 2, 2).clone() / 4
+    mean[0] = torch.tensor([[0.5, 0.0], [-0.5, 0.0]])  # at i = n + 1 the token is always 0
+    return mean
+
+
+def gradient_from_counts(of: Instance, alpha: Float[Tensor, "links T 2 2"]) -> Float[Tensor, "neurons d"]:
+    """Return the gradient of W_{r,d+1:2d} at uniform attention, (h_r/B) Σ (1/i) 1(ν_{r,i,b2} > 0) α e_{j,b1}.
+
+    >>> made = instance(n=4, k=2, d=256, m=2, batch=20)
+    >>> torch.allclose(gradient_from_counts(made, made.statistics.alpha), made.gradient_attended)
+    True
+    """
+    weighted = torch.einsum("i,rib,ijab->rja", 1 / of.place, of.active, alpha)
+    return of.block.h[:, None] / of.statistics.count * torch.einsum("rja,jad->rd", weighted, of.block.embeddings)
+
+
+def dual_embeddings(block: CotBlock) -> Float[Tensor, "T 2 d"]:
+    """Return vectors with ⟨dual_{i,b}, e_{i',b'}⟩ = 1((i, b) = (i', b')): Lemma 2 for all tokens.
+
+    >>> block = instance(n=4, k=2, d=32, m=2).block
+    >>> products = dual_embeddings(block).flatten(0, 1) @ block.embeddings.flatten(0, 1).T
+    >>> torch.allclose(products, torch.eye(12, dtype=torch.float64))
+    True
+    """
+    flat = block.embeddings.flatten(0, 1)
+    return torch.linalg.solve(flat @ flat.T, flat).unflatten(0, block.embeddings.shape[:2])
+
+
+def with_one_hot_attention(of: Instance) -> CotBlock:
+    """Return the block at its start with attention hand-set on the secret: scores 40 log n there and 0 elsewhere.
+
+    >>> made = instance(n=4, k=2, d=32, m=2)
+    >>> attention = with_one_hot_attention(made).attention(made.tokens)
+    >>> round(attention[:, [0, 1], list(made.task.secret)].min().item(), 9)
+    1.0
+    """
+    dual, n = dual_embeddings(of.block), of.task.n
+    query = dual[n:].sum(1)  # (links, d), for both bits
+    key = dual[list(of.task.secret)].sum(1)
+    A = 40 * math.log(n) * torch.einsum("id,ie->de", key, query)
+    return CotBlock(n, of.block.embeddings, A, of.block.W.detach().clone(), of.block.h)

@@ -1,0 +1,108 @@
+"""What W's figures on multi-pass training share: the trainings without chain of thought on pools of several sizes."""
+
+from __future__ import annotations
+
+import math
+
+from parityscope.papers.w.settings import Decoder, narrow, paper, settings, smoke
+from parityscope.records import Row
+
+# Found by search: the smallest problem here that a pool teaches and fresh samples do not, in the same steps.
+NARROW_N, NARROW_K = 16, 4
+NARROW_POOLS = (500, 2000, 8000, None)
+# The same for a demo: 150 steps are enough for a pool of 600.
+DEMO_N, DEMO_K = 14, 3
+DEMO_POOLS = (150, 600, 2400, None)
+PAPER_POOLS = (5_000, 10_000, 50_000, 100_000, 1_000_000)
+_NARROW_STEPS = 2500
+_PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
+
+
+def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARROW_STEPS) -> Decoder:
+    """Return the narrow training without chain of thought on a pool, or on fresh samples.
+
+    >>> small = narrow_pool("", 2000).training
+    >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
+    ((16, 4), 640.0)
+    """
+    usual = {"chain_of_thought": False, "steps": steps, "batch": 512, "evaluate_every": 50}
+    return narrow(label, NARROW_N, NARROW_K, pool=pool, heads=heads, **usual)
+
+
+def demo_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
+    """Return a training of seconds without chain of thought on a pool, or on fresh samples.
+
+    >>> small = demo_pool("", 600).training
+    >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
+    ((14, 3), 256.0)
+    """
+    usual = {"chain_of_thought": False, "steps": 600, "batch": 256, "held_out": 512, "evaluate_every": 25}
+    return narrow(label, DEMO_N, DEMO_K, pool=pool, heads=heads, **usual)
+
+
+def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> Decoder:
+    """Return W's training of the (20, 6) problem without chain of thought on a pool.
+
+    >>> own = paper_pool("", 10_000, 4, 4).training
+    >>> (own.n, own.k), round(own.steps * own.batch / own.pool)  # epochs
+    ((20, 6), 1000)
+    """
+    usual = {"chain_of_thought": False, "steps": _PAPER_STEPS, "evaluate_every": 50}
+    return paper(label, 20, 6, pool=pool, layers=layers, heads=heads, **usual)
+
+
+def smoke_pool(label: str, pool: int | None, heads: int = 1) -> Decoder:
+    """Return a training of a second, without chain of thought on a pool.
+
+    >>> smoke_pool("", 24).training.chain_of_thought
+    False
+    """
+    return smoke(label, chain_of_thought=False, pool=pool, heads=heads)
+
+
+def pool_name(row: Row) -> str:
+    """Return the size of a row's pool in words.
+
+    >>> [pool_name(Row("W-figure-10", {"training": {"pool": pool}}, {})) for pool in (10_000, None)]
+    ['pool 10,000', 'fresh']
+    """
+    pool = settings(row)["pool"]
+    return "fresh" if pool is None else f"pool {pool:,}"
+
+
+def shape_name(row: Row) -> str:
+    """Return a row's layers × heads in words.
+
+    >>> shape_name(Row("W-figure-10", {"training": {"layers": 2, "heads": 3}}, {}))
+    '2 × 3'
+    """
+    return f"{settings(row)['layers']} × {settings(row)['heads']}"
+
+
+def lowest_entropy(row: Row) -> float:
+    """Return the lowest normalised entropy any head reached.
+
+    >>> import torch
+    >>> lowest_entropy(Row("W-figure-10", {}, {}, {"entropy": torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])}))
+    0.25
+    """
+    return float(row.arrays["entropy"].min())
+
+
+def best_accuracy(row: Row) -> float:
+    """Return the best held-out accuracy during training.
+
+    >>> import torch
+    >>> best_accuracy(Row("W-figure-10", {}, {}, {"accuracy": torch.tensor([0.5, 0.75, 0.625])}))
+    0.75
+    """
+    return float(row.arrays["accuracy"].max())
+
+
+def guessing_bound(row: Row) -> float:
+    """Return an accuracy that guessing exceeds with probability below 1e-9 per evaluation: six standard deviations.
+
+    >>> guessing_bound(Row("W-figure-9", {"training": {"held_out": 900}}, {}))
+    0.6
+    """
+    return 0.5 + 6 * 0.5 / math.sqrt(settings(row)["held_out"])

@@ -1,0 +1,169 @@
+"""The SQLite file of a store: opened safely, brought up to date, written all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from parityscope.core.errors import InvalidInput
+
+SCHEMA_VERSION = 3
+_READABLE = 2  # the oldest version that can be read; its rows do not say which code made them
+INSERT = (
+    "INSERT INTO rows (key, experiment, version, config, code, numbers, arrays, versions, finished, seconds,"
+    " traceback, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SCHEMA = """
+CREATE TABLE rows (
+    key        TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL,
+    version    INTEGER NOT NULL, -- of the experiment
+    config     TEXT NOT NULL,
+    code       TEXT NOT NULL,    -- a hash of the source that computed it
+    numbers    TEXT NOT NULL,
+    arrays     BLOB,             -- safetensors, or none
+    versions   TEXT NOT NULL,
+    finished   REAL NOT NULL,
+    seconds    REAL NOT NULL,
+    traceback  TEXT NOT NULL,    -- of a failed run, empty when it is done
+    checksum   TEXT NOT NULL
+) STRICT;
+CREATE INDEX rows_of_experiment ON rows (experiment);
+CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT
+"""
+_PATIENCE_SECONDS = 60.0
+# WAL needs memory shared by all users of the file, which machines that mount the same folder do not have.
+_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "fuse", "9p", "afs", "ceph", "gluster")
+
+
+class Database:
+    """`store.sqlite` in a folder, at this version of the schema; opened for each use, so that nothing is held.
+
+    >>> import tempfile
+    >>> from contextlib import suppress
+    >>> database = Database(Path(tempfile.mkdtemp()))
+    >>> with suppress(KeyError), database.writing() as connection:  # all or nothing
+    ...     added = connection.execute("INSERT INTO leases VALUES ('key', 'ann')")
+    ...     raise KeyError
+    >>> with database.reading() as connection:
+    ...     connection.execute("SELECT count(*) FROM leases").fetchone()[0]
+    0
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "store.sqlite"
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.reading() as connection:
+            self.version = self._stored_version(connection)
+            if self.version != 0:
+                return
+            _set_journal(connection, "DELETE" if on_network(folder) else "WAL")
+        with self._transaction() as connection:
+            if self._stored_version(connection) == 0:  # another process may just have made it
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self.version = SCHEMA_VERSION
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open and close; a damaged file is a sentence, and stays as it is."""
+        try:
+            with closing(sqlite3.connect(self.file, timeout=_PATIENCE_SECONDS, isolation_level=None)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA synchronous = FULL")
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise OSError(
+                f"cannot write {self.file} ({error}): is the folder writable and the disk not full?"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise InvalidInput(
+                f"{self.file} is damaged ({error}): move it away and run again; nothing in it was changed"
+            ) from None
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Open, wait for other writers, commit everything or nothing, close; earlier versions are refused."""
+        if self.version != SCHEMA_VERSION:
+            raise InvalidInput(
+                f"{self.file} is of an earlier parityscope (store version {self.version}, now {SCHEMA_VERSION}): its"
+                " rows do not say which code made them, so it can be read but not added to; choose another --out"
+            )
+        with self._transaction() as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self.reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk has rolled back by itself
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _stored_version(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the file, 0 for a new one."""
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise InvalidInput(
+                f"{self.file} was written by a newer parityscope (store version {version}, this one reads up to"
+                f" {SCHEMA_VERSION}): upgrade parityscope or choose another folder"
+            )
+        if 0 < version < _READABLE:
+            raise InvalidInput(
+                f"{self.file} was written before the first release (store version {version}): choose another folder"
+            )
+        return version
+
+
+def row_checksum(values: Sequence[Any]) -> str:
+    """Return a hash of every column; types and lengths are part of it, so that no two rows read the same.
+
+    >>> row_checksum(("a", "bc")) == row_checksum(("ab", "c"))
+    False
+    """
+    digest = hashlib.sha256()
+    for value in values:
+        raw = value if isinstance(value, bytes) else repr(value).encode()
+        digest.update(f"{type(value).__name__}:{len(raw)}:".encode() + raw)
+    return digest.hexdigest()
+
+
+def on_network(folder: Path, mounts: str | None = None) -> bool:
+    """Say whether a folder is on a file system that several machines may mount, as far as Linux tells.
+
+    >>> on_network(Path("/home/ann/out"), "disk / ext4 rw 0 0\\nserver:/home /home nfs4 rw 0 0")
+    True
+    """
+    table = Path("/proc/self/mounts")
+    if mounts is None:
+        mounts = table.read_text(errors="replace") if table.exists() else ""
+    place, deepest = folder.resolve(), (0, "")
+    for line in mounts.splitlines():
+        _, mounted, kind, *_ = line.split(" ")
+        mounted = mounted.replace("\\040", " ")
+        if place.is_relative_to(mounted):
+            deepest = max(deepest, (len(mounted), kind))
+    return deepest[1].startswith(_NETWORK_FILE_SYSTEMS)
+
+
+def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
+    """Choose the journal of a new file; while another process does the same SQLite refuses without waiting."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

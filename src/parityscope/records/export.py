@@ -1,0 +1,150 @@
+"""Rows for other programs: CSV, Parquet, TensorBoard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parityscope.core.atomic_files import write_atomically
+from parityscope.core.errors import InvalidInput, naming_the_extra
+from parityscope.records.row import Row, StoredRow
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def flat(row: StoredRow) -> dict[str, Any]:
+    """Return a row as one level of columns: what is within an object gets a dotted name, lists are JSON text.
+
+    >>> row = flat(StoredRow("demo", {"n": 3, "recipe": {"learning_rate": 0.1}}, {"found": [1, 2]}))
+    >>> row["config.recipe.learning_rate"], row["numbers.found"]
+    (0.1, '[1, 2]')
+    """
+    columns: dict[str, Any] = {"experiment": row.experiment}
+    for prefix, values in (("config", row.config), ("numbers", row.numbers), ("versions", row.versions)):
+        for name, value in values.items():
+            columns |= _leaves(f"{prefix}.{name}", value)
+    return {**columns, "code": row.code, "finished": row.finished, "seconds": row.seconds, "traceback": row.traceback}
+
+
+def _leaves(name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping) and value:
+        return {leaf: one for key, inner in value.items() for leaf, one in _leaves(f"{name}.{key}", inner).items()}
+    plain = value is None or isinstance(value, str | int | float | bool)
+    return {name: value if plain else json.dumps(value)}
+
+
+def frame_of(rows: Sequence[StoredRow]) -> pandas.DataFrame:
+    """Return rows as a table of pandas.
+
+    >>> frame = frame_of([StoredRow("demo", {"n": n}, {"risk": 1 / n}) for n in (2, 4)])
+    >>> frame["numbers.risk"].tolist()
+    [0.5, 0.25]
+    """
+    with naming_the_extra():
+        import pandas
+    return pandas.DataFrame(_columns(rows))
+
+
+def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> None:
+    """Write the numbers of a figure beside it: configs and numbers as NAME.csv, arrays, if any, as NAME.npz.
+
+    The arrays of the third row are called `2.NAME`.
+
+    >>> import tempfile
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> folder, config = Path(tempfile.mkdtemp()), WorkedExample()
+    >>> write_numbers([Row.of(config, config.run())], folder, "example")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['example.csv', 'example.npz']
+    """
+    plain = [
+        {**_leaves("config", one.config.model_dump(mode="json")), **_leaves("numbers", one.numbers.model_dump())}
+        for one in rows
+    ]
+    write_atomically(folder / f"{name}.csv", _csv_of(_as_columns(plain)))
+    arrays = {f"{index}.{key}": array.numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()}
+    if arrays:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        write_atomically(folder / f"{name}.npz", buffer.getvalue())
+
+
+def export_rows(rows: Sequence[StoredRow], path: Path) -> None:
+    """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> export_rows([StoredRow("demo", {"n": 3}, {"risk": 0.5})], path)
+    >>> path.read_text().splitlines()
+    ['experiment,config.n,numbers.risk,code,finished,seconds,traceback', 'demo,3,0.5,,0.0,0.0,']
+    """
+    if not rows:
+        raise InvalidInput("there are no rows to export")
+    if path.suffix == ".csv":
+        write_atomically(path, _csv_of(_columns(rows)))
+    elif path.suffix == ".parquet":
+        write_atomically(path, _parquet(rows))
+    elif path.suffix == "":
+        _write_events(rows, path)
+    else:
+        raise InvalidInput(f"cannot export to {path}: the name ends in .csv or .parquet, or is a folder of events")
+
+
+def _columns(rows: Sequence[StoredRow]) -> dict[str, list[Any]]:
+    """Return every column that any row has, empty where a row has none."""
+    return _as_columns([flat(row) for row in rows])
+
+
+def _as_columns(table: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = list(dict.fromkeys(name for line in table for name in line))
+    return {name: [line.get(name) for line in table] for name in names}
+
+
+def _csv_of(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _parquet(rows: Sequence[StoredRow]) -> bytes:
+    with naming_the_extra():
+        import pyarrow
+        import pyarrow.parquet
+    sink = pyarrow.BufferOutputStream()
+    columns = {name: _one_type(values) for name, values in _columns(rows).items()}
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _one_type(values: list[Any]) -> list[Any]:
+    """Return a column whose values have one type: numbers widen to float, anything else mixed becomes text."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    convert: type = float if kinds <= {int, float} else str
+    return [None if value is None else convert(value) for value in values]
+
+
+def _write_events(rows: Sequence[StoredRow], folder: Path) -> None:
+    """Write one TensorBoard run per row: its numbers as scalars, its one-dimensional arrays as curves."""
+    with naming_the_extra():
+        from torch.utils.tensorboard import SummaryWriter
+    for index, row in enumerate(rows):
+        with SummaryWriter(str(folder / row.experiment / f"{index:05d}")) as writer:
+            writer.add_text("config", json.dumps(row.config, indent=1))
+            for name, value in row.numbers.items():
+                if isinstance(value, bool | int | float):
+                    writer.add_scalar(f"numbers/{name}", float(value))
+            for name, array in row.arrays.items():
+                if array.dim() == 1 and array.dtype.is_floating_point:
+                    for step, value in enumerate(array.tolist()):
+                        writer.add_scalar(f"arrays/{name}", value, step)

@@ -1,0 +1,237 @@
+"""The rows of a folder: added, found, leased, checked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load
+
+from parityscope.core.errors import InvalidInput
+from parityscope.records.config import Config, Result
+from parityscope.records.database import INSERT, Database, row_checksum
+from parityscope.records.row import ConfigT, Outcome, Row, StoredRow, array_bytes
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Store:
+    """A folder of rows. Open it anywhere, any number of times; writers wait for each other.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; it is made if need be.
+
+    >>> import tempfile
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> store, config = Store(Path(tempfile.mkdtemp())), WorkedExample(temperature=0.5)
+    >>> store.add(config, config.run(), seconds=0.1)
+    >>> config in store, store.row(config).numbers.label
+    (True, 1)
+    >>> [row.config["temperature"] for row in store.rows(where={"temperature": (0.5, 0.6)})]
+    [0.5]
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            raise InvalidInput(f"{path} is a file, not a folder")
+        self.path = path
+        self._database = Database(path)
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self._database.file
+
+    def add(self, config: Config, result: Result, *, seconds: float) -> None:
+        """Store the row of a config; a config that is already done keeps its first row."""
+        self.add_all([(config, Outcome.of(result, seconds))])
+
+    def add_all(self, outcomes: Iterable[tuple[Config, Outcome]]) -> None:
+        """Store several rows, all or none. What is done stays; what had failed is replaced; their leases end."""
+        values = [_values(config, outcome) for config, outcome in outcomes]
+        with self._database.writing() as connection:
+            connection.executemany(
+                f"{INSERT} ON CONFLICT (key) DO UPDATE SET "
+                "config = excluded.config, numbers = excluded.numbers, arrays = excluded.arrays, versions = "
+                "excluded.versions, finished = excluded.finished, seconds = excluded.seconds, traceback = "
+                "excluded.traceback, checksum = excluded.checksum WHERE rows.traceback != ''",
+                values,
+            )
+            connection.executemany("DELETE FROM leases WHERE key = ?", [(row[0],) for row in values])
+
+    def add_rows(self, rows: Iterable[StoredRow]) -> None:
+        """Store rows as they are, all or none, with the code, the time and the versions of when they were computed."""
+        values = [_plain_values(row, array_bytes(row.arrays)) for row in rows]
+        with self._database.writing() as connection:
+            connection.executemany(f"{INSERT} ON CONFLICT (key) DO NOTHING", values)
+
+    def row(self, config: ConfigT) -> Row[ConfigT, Any] | None:
+        """Return the row of a config, or None when it has not been run with this code (or failed)."""
+        query = "SELECT * FROM rows WHERE key = ? AND traceback = ''"
+        with self._database.reading() as connection:
+            found = connection.execute(query, (config.key,)).fetchone()
+        return None if found is None else self._row(found).typed(config)
+
+    def rows_of(self, kind: type[ConfigT]) -> list[Row[ConfigT, Any]]:
+        """Return every row that this code made of configs of one class, in the order they were finished."""
+        found = ((kind.model_validate(row.config), row) for row in self.rows(kind.ROWS))
+        return [row.typed(config) for config, row in found if row.key == config.key]
+
+    def __contains__(self, config: Config) -> bool:
+        with self._database.reading() as connection:
+            query = "SELECT 1 FROM rows WHERE key = ? AND traceback = ''"
+            return connection.execute(query, (config.key,)).fetchone() is not None
+
+    def keys(
+        self, experiment: str | None = None, *, among: Sequence[str] | None = None, failed: bool = False
+    ) -> set[str]:
+        """Return the addresses of what is done, or of what failed: all, of one experiment, or those among some."""
+        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} '' AND (?1 IS NULL OR experiment = ?1)"
+        if among is not None:
+            query += f" AND key IN ({', '.join('?' * len(among))})"
+        with self._database.reading() as connection:
+            return {key for (key,) in connection.execute(query, (experiment, *(among or ())))}
+
+    def rows(
+        self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
+    ) -> list[StoredRow]:
+        """Return rows in the order they were finished: all, of one experiment, with some config values.
+
+        `where` gives config fields a value, or several of which any will do: `where={"n": 12, "k": (2, 3)}`; a field
+        within a field is `recipe.learning_rate`. Rows that `failed` carry a traceback and come only when asked for.
+        """
+        where = where or {}
+        clauses, values = [f"traceback {'!=' if failed else '='} ''", "(?1 IS NULL OR experiment = ?1)"], [experiment]
+        for name, wanted in where.items():
+            options = list(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else [wanted]
+            clauses.append(f"({' OR '.join(['json_extract(config, ?) IS ?'] * len(options)) or '0'})")
+            values += [part for option in options for part in (_json_path(name), option)]
+        query = f"SELECT * FROM rows WHERE {' AND '.join(clauses)} ORDER BY finished, rowid"
+        with self._database.reading() as connection:
+            found = connection.execute(query, values).fetchall()
+            if not found:
+                self._check_names(connection, experiment, where)
+        return [self._row(values) for values in found]
+
+    def frame(
+        self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
+    ) -> pandas.DataFrame:
+        """Return rows as a table of pandas: a column for every config field, number and version."""
+        from parityscope.records.export import frame_of
+
+        return frame_of(self.rows(experiment, where, failed=failed))
+
+    def lease(self, keys: Sequence[str], owner: str, present: Callable[[str], bool]) -> bool:
+        """Take some configs for `owner`, all or none: none when another owner who is `present` has one of them."""
+        with self._database.writing() as connection:
+            marks = ", ".join("?" * len(keys))
+            owners = connection.execute(f"SELECT DISTINCT owner FROM leases WHERE key IN ({marks})", keys).fetchall()
+            if any(other != owner and present(other) for (other,) in owners):
+                return False
+            connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?)", [(key, owner) for key in keys])
+        return True
+
+    def end_leases(self, owner: str) -> None:
+        """Give back whatever `owner` had taken and not finished."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
+
+    def damaged(self) -> dict[str, str]:
+        """Return what is wrong with rows that cannot be trusted, by address; empty when all is well."""
+        with self._database.reading() as connection:
+            problems = [line for (line,) in connection.execute("PRAGMA quick_check") if line != "ok"]
+            if problems:
+                raise InvalidInput(f"{self.database} is damaged ({problems[0]}): move it away and run again")
+            found = connection.execute("SELECT * FROM rows").fetchall()
+        reasons: dict[str, str] = {}
+        for values in found:
+            try:
+                self._row(values)
+            except InvalidInput as error:
+                reasons[values["key"]] = str(error)
+        return reasons
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete rows by address, so that their configs are run again."""
+        with self._database.writing() as connection:
+            connection.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in keys])
+
+    def _row(self, values: sqlite3.Row) -> StoredRow:
+        stored = tuple(values)
+        try:
+            if row_checksum(stored[:-1]) != stored[-1]:
+                raise ValueError("its checksum does not fit")
+            arrays = {} if values["arrays"] is None else load(values["arrays"])
+            texts = {name: json.loads(values[name]) for name in ("config", "numbers", "versions")}
+        except (SafetensorError, ValueError) as error:
+            raise InvalidInput(
+                f"row {values['key']} of {values['experiment']} in {self.database} is damaged ({error}): parityscope "
+                f"rows {self.path} --repair deletes such rows, and the same command runs them again"
+            ) from None
+        # An earlier version of the file has neither.
+        origin = {name: values[name] for name in ("version", "code") if name in values.keys()}  # noqa: SIM118
+        return StoredRow(
+            experiment=values["experiment"],
+            arrays=arrays,
+            finished=values["finished"],
+            seconds=values["seconds"],
+            traceback=values["traceback"],
+            **texts,
+            **origin,
+        )
+
+    def _check_names(self, connection: sqlite3.Connection, experiment: str | None, where: Mapping[str, Any]) -> None:
+        """A misspelt name is an error, not an empty answer."""
+        experiments = [name for (name,) in connection.execute("SELECT DISTINCT experiment FROM rows ORDER BY 1")]
+        if experiments and experiment is not None and experiment not in experiments:
+            raise InvalidInput(f"no rows of {experiment!r} are stored here: choose from {', '.join(experiments)}")
+        query = "SELECT DISTINCT fullkey FROM rows, json_tree(rows.config) WHERE ?1 IS NULL OR experiment = ?1"
+        paths = {path for (path,) in connection.execute(query, (experiment,))}
+        for name in where:
+            if paths and not {_json_path(name), _json_path(name).replace('"', "")} & paths:
+                known = sorted({path[2:].replace('"', "") for path in paths if "[" not in path and path != "$"})
+                raise InvalidInput(f"no config has a field {name!r}: choose from {', '.join(known)}")
+
+
+def _json_path(name: str) -> str:
+    return "$" + "".join(f'."{part}"' for part in name.split("."))
+
+
+def _plain_values(row: StoredRow, arrays: bytes | None) -> tuple[Any, ...]:
+    values = (
+        row.key,
+        row.experiment,
+        row.version,
+        json.dumps(row.config),
+        row.code,
+        json.dumps(row.numbers),
+        arrays,
+        json.dumps(row.versions),
+        float(row.finished),
+        float(row.seconds),
+        row.traceback,
+    )
+    return (*values, row_checksum(values))
+
+
+def _values(config: Config, outcome: Outcome) -> tuple[Any, ...]:
+    row = StoredRow(
+        config.ROWS,
+        config.model_dump(mode="json"),
+        dict(outcome.numbers),
+        version=config.VERSION,
+        code=config.code(),
+        versions=dict(outcome.versions),
+        finished=time.time(),
+        seconds=outcome.seconds,
+        traceback=outcome.traceback,
+    )
+    return _plain_values(row, outcome.arrays)

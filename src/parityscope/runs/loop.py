@@ -1,0 +1,295 @@
+"""The loop of a sweep: lease packs, hand them out, store what comes back, survive what does not."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass, field
+from functools import partial
+
+from parityscope.records import Outcome, Store
+from parityscope.records.presence import is_present, present_in
+from parityscope.runs.launchers import Launcher
+from parityscope.runs.spec import Pack, Work, packs_of
+from parityscope.runs.task import check_configs_travel, task_of
+
+_DEATHS_ALLOWED = 2
+_POLL_SECONDS = 0.5
+_SHOW_SECONDS = 0.2
+_BREAKING_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """Where a sweep stands, in configs.
+
+    >>> SweepProgress(total=100, done=18, failed=2, running=4, per_second=2.0).seconds_left
+    40.0
+    """
+
+    total: int
+    done: int
+    failed: int
+    running: int
+    per_second: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The time left at this rate, once there is a rate."""
+        left = self.total - self.done - self.failed
+        return left / self.per_second if self.per_second else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a sweep ended: configs done and failed in all, and how many of them were run now.
+
+    >>> resumed = Summary(done=98, failed=2, run_now=10)
+    >>> resumed.done + resumed.failed - resumed.run_now  # were there before
+    90
+    """
+
+    done: int
+    failed: int
+    run_now: int
+
+
+def run_sweep(
+    work: Work,
+    store: Store,
+    launcher: Launcher,
+    *,
+    retry_failed: bool = False,
+    on_progress: Callable[[SweepProgress], None] = lambda progress: None,
+) -> Summary:
+    """Run every config that has no row, each exactly once, and store it as soon as its pack is finished.
+
+    A config that fails becomes a failed row. Several sweeps may share a store, also from several machines: each leases
+    what it runs, and takes over what a dead one had leased.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> from parityscope.runs import InProcess
+    >>> configs = tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3))
+    >>> store = Store(Path(tempfile.mkdtemp()))
+    >>> run_sweep(Work("two", configs[:2]), store, InProcess())
+    Summary(done=2, failed=0, run_now=2)
+    >>> run_sweep(Work("three", configs), store, InProcess())
+    Summary(done=3, failed=0, run_now=1)
+    """
+    return run_together((work,), store, launcher, retry_failed=retry_failed, on_progress=on_progress)
+
+
+def run_together(
+    works: Sequence[Work],
+    store: Store,
+    launcher: Launcher,
+    *,
+    retry_failed: bool = False,
+    on_progress: Callable[[SweepProgress], None] = lambda progress: None,
+    on_finished: Callable[[Work], None] = lambda work: None,
+) -> Summary:
+    """Run several works as one sweep, in their order, so that no worker waits for the last config of each.
+
+    Works may share configs: each is run once. `on_finished` is told of every work whose configs all have rows, as soon
+    as that is so; of those that are complete already, at once.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> from parityscope.runs import InProcess
+    >>> configs = [WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3)]
+    >>> works = [Work("part", tuple(part)) for part in (configs[:2], configs[1:])]
+    >>> run_together(works, Store(Path(tempfile.mkdtemp())), InProcess(), on_finished=lambda work: print("finished"))
+    finished
+    finished
+    Summary(done=3, failed=0, run_now=3)
+    """
+    for work in works:
+        check_configs_travel(work)
+    with present_in(store.path) as name:
+        sweep = _Sweep(works, store, launcher, retry_failed, name)
+        finished = False
+        try:
+            sweep.run(on_progress, on_finished)
+            finished = True
+        finally:
+            launcher.stop(now=not finished)
+            store.end_leases(name)
+    progress = sweep.progress()
+    return Summary(progress.done, progress.failed, sweep.run_now)
+
+
+@dataclass
+class _Sweep:
+    works: Sequence[Work]
+    store: Store
+    launcher: Launcher
+    retry_failed: bool
+    name: str
+    run_now: int = 0
+    running: dict[Future[list[Outcome]], Pack] = field(default_factory=dict)
+    elsewhere: deque[Pack] = field(default_factory=deque)  # leased by another sweep
+    suspects: deque[Pack] = field(default_factory=deque)  # were out when a worker died: run alone to see which it was
+    on_trial: Pack | None = None  # the suspect that is out alone
+    deaths: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        packs = [packs_of(work) for work in self.works]
+        self.unfinished = {
+            id(work): {key for pack in own for key in pack.keys} for work, own in zip(self.works, packs, strict=True)
+        }
+        self.keys = set().union(*self.unfinished.values())
+        todo = self._not_run(self.keys)
+        self.waiting: deque[Pack] = deque()
+        for pack in (pack for own in packs for pack in own):
+            part = pack.only(todo)
+            if part.keys:
+                self.waiting.append(part)
+            todo = todo - set(part.keys)  # of works that share a config the first runs it
+        self.started = time.monotonic()
+
+    def run(self, on_progress: Callable[[SweepProgress], None], on_finished: Callable[[Work], None]) -> None:
+        on_progress(self.progress())
+        self._tell(on_finished)
+        shown = time.monotonic()
+        if not self.waiting:
+            return
+        self.executor: Executor = self.launcher.start()
+        try:
+            while self.waiting or self.suspects or self.running or self.elsewhere:
+                self._hand_out()
+                if self.running:
+                    self._settle(wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done)
+                elif self.elsewhere:
+                    time.sleep(_POLL_SECONDS)
+                if time.monotonic() - shown > _SHOW_SECONDS:
+                    self._hand_out()  # what follows may take a while
+                    on_progress(self.progress())
+                    self._tell(on_finished)
+                    shown = time.monotonic()
+        except KeyboardInterrupt:
+            # What is finished is stored also when the rest is stopped.
+            self._settle({future for future in self.running if future.done() and not future.exception()})
+            raise
+        on_progress(self.progress())
+        self._tell(on_finished)
+
+    def _tell(self, on_finished: Callable[[Work], None]) -> None:
+        """Tell of the works that have been finished since the last time."""
+        if not self.unfinished:
+            return
+        done = self.store.keys()
+        for work in self.works:
+            if id(work) in self.unfinished and self.unfinished[id(work)] <= done:
+                del self.unfinished[id(work)]
+                on_finished(work)
+
+    def progress(self) -> SweepProgress:
+        """Count what the store has: other sweeps may be filling it too."""
+        done = self.keys & self.store.keys()
+        failed = self.keys & self.store.keys(failed=True)
+        running = {key for pack in self.running.values() for key in pack.keys}
+        to_come = running.union(*(pack.keys for pack in (*self.waiting, *self.suspects, *self.elsewhere)))
+        rate = self.run_now / max(1e-9, time.monotonic() - self.started)
+        return SweepProgress(len(self.keys), len(done), len(failed - to_come), len(running), rate)
+
+    def _not_run(self, keys: set[str], among: Sequence[str] | None = None) -> set[str]:
+        """Return which of these configs are still to be run."""
+        finished = self.store.keys(among=among)
+        if not self.retry_failed:
+            finished |= self.store.keys(among=among, failed=True)
+        return keys - finished
+
+    def _hand_out(self) -> None:
+        """Submit packs until enough are in flight; a suspect goes out alone."""
+        if self.on_trial is not None:
+            return
+        if self.suspects:
+            if not self.running:
+                self.on_trial = self.suspects.popleft()
+                self._submit(self.on_trial)
+            return
+        if not self.waiting and not self.running:
+            self.waiting, self.elsewhere = self.elsewhere, deque()
+        limit = self.launcher.in_flight()
+        while self.waiting and len(self.running) < limit and not self.suspects:
+            pack = self.waiting.popleft()
+            if not self.store.lease(pack.keys, self.name, partial(is_present, self.store.path)):
+                self.elsewhere.append(pack)
+                continue
+            # Another sweep may have finished it since this one began; a lease ends in the moment its row appears.
+            pack = pack.only(self._not_run(set(pack.keys), pack.keys))
+            if pack.keys:
+                self._submit(pack)
+
+    def _submit(self, pack: Pack) -> None:
+        try:
+            self.running[self.executor.submit(self.launcher.run, task_of(pack))] = pack
+        except self.launcher.worker_died:  # while it was idle, or nobody has heard of it yet
+            self.on_trial = None
+            self.suspects.append(pack)
+            self._recover()
+
+    def _settle(self, finished: set[Future[list[Outcome]]]) -> None:
+        """Store what came back; what did not is on the list of suspects after this."""
+        for future in finished:
+            if not _lost(future, self.launcher.worker_died):
+                pack = self.running.pop(future)
+                self._keep(pack, _outcomes(future, len(pack.keys)))
+        if any(future in self.running for future in finished):
+            self._recover()
+
+    def _keep(self, pack: Pack, outcomes: Sequence[Outcome]) -> None:
+        self.store.add_all(zip(pack.configs, outcomes, strict=True))
+        self.run_now += len(pack.keys)
+        if pack == self.on_trial:
+            self.on_trial = None
+
+    def _recover(self) -> None:
+        """Sort out who was lost with a worker; a pool of processes loses everything that was out, and is replaced."""
+        if self.launcher.breaks_as_a_whole:
+            wait(self.running, timeout=_BREAKING_SECONDS)
+        lost = [future for future in self.running if _lost(future, self.launcher.worker_died)]
+        if self.launcher.breaks_as_a_whole:
+            self._settle({future for future in self.running if future.done()} - set(lost))
+            self.launcher.stop(now=True)
+            self.executor = self.launcher.start()
+        for future in lost:
+            self._suspect(self.running.pop(future))
+
+    def _suspect(self, pack: Pack) -> None:
+        """A worker died while this pack was out. If it was alone it is to blame: split it, in the end give it up."""
+        if pack != self.on_trial:
+            self.suspects.append(pack)
+            return
+        self.on_trial = None
+        self.deaths[pack.keys] += 1
+        if self.deaths[pack.keys] < _DEATHS_ALLOWED:
+            self.suspects.appendleft(pack)
+        elif len(pack.keys) > 1:
+            self.suspects.extendleft(reversed(pack.singles()))
+        else:
+            times = f"{_DEATHS_ALLOWED} times while nothing else was running"
+            self._keep(pack, [Outcome(traceback=f"its worker died {times}: killed, crashed or out of memory")])
+
+
+def _lost(future: Future[list[Outcome]], kinds: tuple[type[BaseException], ...]) -> bool:
+    """Say whether a future ended in one of these errors; a cancelled one has lost its scheduler."""
+    if not future.done():
+        return False
+    if future.cancelled() or isinstance(future.exception(), CancelledError):
+        raise OSError("the connection to the scheduler was lost: what was finished is stored, run again to go on")
+    return isinstance(future.exception(), kinds)
+
+
+def _outcomes(future: Future[list[Outcome]], count: int) -> Sequence[Outcome]:
+    """Return what a pack gave; a failure for each of its configs when it could not be sent, run or returned."""
+    try:
+        return future.result()
+    except Exception as error:
+        return [Outcome(traceback="".join(traceback.format_exception(error)))] * count

@@ -1,0 +1,307 @@
+"""Train a decoder on parity sequences, fresh or from a pool, and measure it while it learns (W, Section 4)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+from torch.nn import functional
+
+from parityscope.core.threads import single_threaded
+from parityscope.measures import attention_entropy
+from parityscope.models import GPT
+from parityscope.problems import seeded_generator
+from parityscope.problems.sequences import Format, HeldOut, ParitySequences, draw_secret
+from parityscope.training.checkpoint import checkpoint_folder, load_tensors, save_tensors
+
+CROSSINGS = (0.99, 0.995, 1.0)
+_CHECKPOINT_SECONDS = 20.0
+_WATCHED_INPUTS = 128  # whose attention is measured during training
+_EVALUATION_ROWS = 1024
+
+
+class DecoderSettings(BaseModel):
+    """Everything that decides a training of a decoder on parity sequences.
+
+    >>> config = DecoderSettings(n=20, k=6, steps=100)
+    >>> config.task().length, config.rate_at(0), config.rate_at(50)  # n + 1 + k tokens; the rate falls to 0
+    (27, 0.0003, 0.00015)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int = Field(ge=1)
+    k: int = Field(ge=1)
+    chain_of_thought: bool = True
+    format: Format = "text"
+    secret: tuple[int, ...] | None = Field(
+        None, description="in the chain's order; none: drawn from the seed, ascending"
+    )
+    layers: int = Field(1, ge=1)
+    heads: int = Field(1, ge=1)
+    width: int = Field(128, ge=1)
+    mlp_width: int | None = Field(None, description="none: four times the width")
+    dropout: float = Field(0.0, ge=0, lt=1, description="W's text has none, its code 0.1")
+    learning_rate: float = Field(3e-4, gt=0)
+    decay: bool = Field(True, description="the learning rate falls linearly to zero at the last step")
+    batch: int = Field(512, ge=1)
+    steps: int = Field(ge=1, description="at most so many")
+    pool: int | None = Field(None, ge=1, description="train on so many drawn inputs, over and over; none: fresh ones")
+    held_out: int = Field(2048, ge=1)
+    evaluate_every: int = Field(10, ge=1)
+    stop: bool = Field(True, description="stop once every held-out token is right")
+    extra_steps: int = Field(0, ge=0, description="go on for so many steps after that")
+    seed: int = Field(0, ge=0)
+    device: str = Field("cpu", description="where it runs, as torch names it: cpu, cuda, cuda:1, …")
+
+    def task(self) -> ParitySequences:
+        """Return the sequences to be learned."""
+        secret = self.secret or draw_secret(self.n, self.k, self.seed)
+        return ParitySequences(self.n, secret, self.chain_of_thought, self.format)
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step."""
+        return self.learning_rate * (1 - step / self.steps if self.decay else 1.0)
+
+
+@dataclass
+class DecoderHistory:
+    """What was measured during training, one entry per evaluation.
+
+    >>> history = DecoderHistory(step=[0, 10, 20], accuracy=[0.5, 0.995, 1.0])
+    >>> [history.crossing(accuracy) for accuracy in (0.99, 1.0)]
+    [10, 20]
+    """
+
+    step: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    accuracy: list[float] = field(default_factory=list)
+    entropy: list[Tensor] = field(default_factory=list)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the history as arrays; entropy is (points, layers, heads)."""
+        return {
+            "step": torch.tensor(self.step),
+            "loss": torch.tensor(self.loss, dtype=torch.float64),
+            "accuracy": torch.tensor(self.accuracy, dtype=torch.float64),
+            "entropy": torch.stack(self.entropy),
+        }
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> DecoderHistory:
+        """Return the history stored in a checkpoint."""
+        return cls(
+            tensors["step"].tolist(),
+            tensors["loss"].tolist(),
+            tensors["accuracy"].tolist(),
+            list(tensors["entropy"].unbind()),
+        )
+
+    def crossing(self, accuracy: float) -> int | None:
+        """Return the step of the first evaluation with at least this accuracy."""
+        return next((s for s, a in zip(self.step, self.accuracy, strict=True) if a >= accuracy), None)
+
+
+@dataclass(frozen=True)
+class DecoderRun:
+    """A finished training.
+
+    >>> run = train_decoder(DecoderSettings(n=4, k=1, width=16, batch=32, held_out=4, steps=3, evaluate_every=3))
+    >>> tuple(run.attention.shape), run.history.step  # 5 tokens are read, the sixth is the answer
+    ((1, 1, 5, 5), [0, 3])
+    """
+
+    config: DecoderSettings
+    task: ParitySequences
+    model: GPT
+    history: DecoderHistory
+    accuracy: float  # of every supervised token of the held-out set, fed the true past
+    free_running: float  # answers of the held-out set, fed the model's own chain
+    attention: Float[Tensor, "layers heads T T"]  # averaged over held-out inputs
+    one_attention: Float[Tensor, "layers heads T T"]  # of one held-out input
+    seconds: float
+    cpu_seconds: float
+
+    def samples_to(self, accuracy: float) -> int | None:
+        """Return the training examples seen at the first evaluation with this accuracy: W's sample complexity at 1."""
+        step = self.history.crossing(accuracy)
+        return None if step is None else step * self.config.batch
+
+    def secret_attention(self) -> Float[Tensor, "layers heads links"]:
+        """Return the average attention of each chain position on the secret bit its next token depends on."""
+        links = torch.arange(len(self.task.attended_secret())) + self.task.n
+        return self.attention[:, :, links, self.task.attended_secret()]
+
+
+def train_decoder(
+    config: DecoderSettings,
+    *,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = _CHECKPOINT_SECONDS,
+    on_evaluation: Callable[[int, float], None] | None = None,
+) -> DecoderRun:
+    """Train and measure one decoder.
+
+    Every batch is a function of the seed and the step, so a training goes on from its checkpoint to the same numbers
+    as one that never stopped. Without `checkpoint` the folder of `checkpoints_in` is used, if there is one.
+
+    >>> run = train_decoder(DecoderSettings(n=6, k=1, width=32, learning_rate=3e-3, steps=60, held_out=16))
+    >>> run.accuracy
+    1.0
+    """
+    started, cpu_started = time.perf_counter(), time.process_time()
+    place = checkpoint or _default_checkpoint(config)
+    with single_threaded():
+        training = _Training(config, place, checkpoint_seconds)
+        training.evaluate_now_and_then(on_evaluation)
+        while not training.finished():
+            training.take_step()
+            training.evaluate_now_and_then(on_evaluation)
+            training.save_now_and_then()
+        training.evaluate_now_and_then(on_evaluation, last=True)
+        training.save_now_and_then(last=True)
+        return training.outcome(started, cpu_started)
+
+
+class _Training:
+    """The state of a training between two steps."""
+
+    def __init__(self, config: DecoderSettings, checkpoint: Path | None, checkpoint_seconds: float) -> None:
+        self.config, self.task = config, config.task()
+        self.device = torch.device(config.device)
+        self.model = GPT(
+            self.task.length,
+            config.layers,
+            config.heads,
+            config.width,
+            config.mlp_width,
+            config.dropout,
+            generator=seeded_generator(config.seed, "start"),
+        ).to(self.device)
+        self.optimiser = torch.optim.Adam(self.model.parameters(), config.learning_rate, (0.9, 0.999), fused=True)
+        self.held_out = HeldOut(config.n, config.held_out, config.seed)
+        self.held_out_tokens = self.task.tokens(self.held_out.bits).to(self.device)
+        self.batches = _Batches(config, self.held_out)
+        self.positions = self.task.label_positions.to(self.device)
+        self.step, self.history, self.losses = 0, DecoderHistory(), torch.zeros(2, device=self.device)
+        self.checkpoint, self.pause, self.saved = checkpoint, checkpoint_seconds, time.monotonic()
+        if checkpoint is not None and checkpoint.exists():
+            self._resume(checkpoint)
+
+    def finished(self) -> bool:
+        if self.step >= self.config.steps:
+            return True
+        perfect = self.history.crossing(1.0) if self.config.stop else None
+        return perfect is not None and self.step >= perfect + self.config.extra_steps
+
+    def take_step(self) -> None:
+        tokens = self.task.tokens(self.batches.at(self.step)).to(self.device)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.rate_at(self.step)
+        self.optimiser.zero_grad()
+        generator = seeded_generator(self.config.seed, "start", self.step) if self.config.dropout else None
+        logits = self.model(tokens, self.positions, generator)
+        loss = functional.cross_entropy(logits.flatten(0, 1), self.task.targets(tokens).flatten())
+        loss.backward()
+        self.optimiser.step()
+        self.losses += torch.stack((loss.detach(), torch.ones_like(loss)))
+        self.step += 1
+
+    def evaluate_now_and_then(self, on_evaluation: Callable[[int, float], None] | None, last: bool = False) -> None:
+        history = self.history
+        if history.step and history.step[-1] == self.step:
+            return
+        if self.step % self.config.evaluate_every and not last:
+            return
+        watched = self.held_out_tokens[:_WATCHED_INPUTS]
+        history.step.append(self.step)
+        history.loss.append(float(self.losses[0] / self.losses[1].clamp(min=1)))
+        history.accuracy.append(self._accuracy())
+        with torch.no_grad():
+            maps = self.model.attention(watched[:, : self.task.length - 1])
+            history.entropy.append(attention_entropy(maps).mean(0).cpu())
+        self.losses.zero_()
+        if on_evaluation is not None:
+            on_evaluation(self.step, history.accuracy[-1])
+
+    @torch.no_grad()
+    def _accuracy(self) -> float:
+        right = 0
+        for tokens in self.held_out_tokens.split(_EVALUATION_ROWS):
+            right += int((self.model(tokens, self.positions).argmax(-1) == self.task.targets(tokens)).sum())
+        return right / (len(self.held_out_tokens) * len(self.positions))
+
+    def _free_running(self, tokens: Tensor) -> float:
+        prompt = tokens[:, : self.task.prompt_length]
+        generated = self.model.generate(prompt, self.task.length - self.task.prompt_length)
+        return float((generated[:, -1] == tokens[:, -1]).double().mean())
+
+    def outcome(self, started: float, cpu_started: float) -> DecoderRun:
+        with torch.no_grad():
+            maps = self.model.attention(self.held_out_tokens[:_WATCHED_INPUTS, : self.task.length - 1]).cpu()
+        return DecoderRun(
+            self.config,
+            self.task,
+            self.model,
+            self.history,
+            self.history.accuracy[-1],
+            self._free_running(self.held_out_tokens),
+            maps.mean(0),
+            maps[0],
+            time.perf_counter() - started,
+            time.process_time() - cpu_started,
+        )
+
+    def save_now_and_then(self, last: bool = False) -> None:
+        if self.checkpoint is None or (not last and time.monotonic() - self.saved < self.pause):
+            return
+        if last and not self.checkpoint.exists():
+            return  # too short a training to have been worth one
+        state = {"steps_taken": torch.tensor(self.step), "losses": self.losses, **self.history.tensors()}
+        save_tensors(self.checkpoint, _stored(self.config), self.model, self.optimiser, state)
+        self.saved = time.monotonic()
+
+    def _resume(self, checkpoint: Path) -> None:
+        state = load_tensors(checkpoint, _stored(self.config), self.model, self.optimiser)
+        self.step = int(state["steps_taken"])
+        self.losses = state["losses"].to(self.device)
+        self.history = DecoderHistory.of(state)
+
+
+class _Batches:
+    """The inputs of every step: fresh, or a pool in an order of its own in every epoch."""
+
+    def __init__(self, config: DecoderSettings, held_out: HeldOut) -> None:
+        self.config, self.held_out = config, held_out
+        self.pool = None if config.pool is None else held_out.draw(config.pool, seeded_generator(config.seed, "data"))
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    def at(self, step: int) -> Int64[Tensor, "batch n"]:
+        """Return the inputs of one step."""
+        config = self.config
+        if self.pool is None:
+            return self.held_out.draw(config.batch, seeded_generator(config.seed, "data", step)).long()
+        per_epoch = max(1, len(self.pool) // config.batch)
+        epoch, place = divmod(step, per_epoch)
+        if epoch != self._epoch:
+            generator = seeded_generator(config.seed, "data", 0, epoch)
+            self._epoch, self._order = epoch, torch.randperm(len(self.pool), generator=generator)
+        return self.pool[self._order[place * config.batch : (place + 1) * config.batch]].long()
+
+
+def _stored(config: DecoderSettings) -> dict[str, Any]:
+    return config.model_dump(mode="json")
+
+
+def _default_checkpoint(config: DecoderSettings) -> Path | None:
+    folder = checkpoint_folder()
+    name = hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:32]
+    return None if folder is None else folder / f"{name}.safetensors"

@@ -1,0 +1,206 @@
+"""However a long request arrives, little of it is read, the answer is a sentence, and the server goes on."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the explorer's web server is not installed")
+websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+
+from websockets.exceptions import ConnectionClosed  # noqa: E402
+
+from explorer_server import Server, running_explorer  # noqa: E402
+from parityscope.apps.explorer import app as app_module  # noqa: E402
+from parityscope.apps.explorer.limits import LONGEST_REQUEST  # noqa: E402
+
+SENTENCE = {"message": f"a request has at most {LONGEST_REQUEST} bytes"}
+CHUNK = b"x" * 4096
+OWN_PROGRAM = """
+import sys; sys.path.insert(0, sys.argv[1])
+from explorer_server import running_explorer
+with running_explorer() as server:
+    print(server.port, flush=True)
+    sys.stdin.read()
+"""
+
+
+# The application, without a server
+
+
+def asked(headers=(), chunks=(), path="/api/snippet"):
+    """Return the status and the answer, and how many chunks were read."""
+    told, left = [], list(chunks)
+
+    async def receive():
+        if not left:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+    async def send(message):
+        told.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), *headers],
+    }
+    asyncio.run(app_module.create_app()(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in told)
+    return told[0]["status"], json.loads(body), len(chunks) - len(left)
+
+
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"many")]])
+@pytest.mark.parametrize("path", ["/api/snippet", "/", "/api/nowhere"])
+def test_a_body_longer_than_it_says_is_read_up_to_the_limit(headers, path):
+    status, answer, read = asked(headers, [CHUNK] * 1000, path)
+    assert (status, answer) == (413, SENTENCE)
+    assert read == LONGEST_REQUEST // len(CHUNK) + 1
+
+
+@pytest.mark.parametrize("length", [b"20001", b"9" * 30, b"9" * 5000])
+def test_a_body_that_is_announced_as_too_long_is_not_read(length):
+    assert asked([(b"content-length", length)], [CHUNK] * 1000) == (413, SENTENCE, 0)
+
+
+def test_a_body_in_chunks_up_to_the_limit_is_answered():
+    body = json.dumps({"n": 16, "k": 3}).encode()
+    padded = body + b" " * (LONGEST_REQUEST - len(body))
+    status, answer, _ = asked(chunks=[padded[i : i + 1000] for i in range(0, len(padded), 1000)])
+    assert status == 200
+    assert "ps.learn" in answer["snippet"]
+    assert asked(chunks=[padded, b" "])[0] == 413
+
+
+@pytest.mark.parametrize(("kind", "content"), [("text", "é" * (LONGEST_REQUEST // 2 + 1)), ("bytes", b"x" * 20_001)])
+def test_a_long_message_closes_the_socket_and_nothing_else_is_said(kind, content):
+    told = []
+    heard = [{"type": "websocket.connect"}, {"type": "websocket.receive", kind: content}]
+
+    async def receive():
+        return heard.pop(0)  # nothing is asked for after the long message
+
+    async def send(message):
+        told.append(message)
+
+    scope = {"type": "websocket", "path": "/live", "raw_path": b"/live", "query_string": b"", "subprotocols": []}
+    asyncio.run(app_module.create_app()({**scope, "headers": [(b"host", b"localhost")]}, receive, send))
+    assert [message["type"] for message in told] == ["websocket.accept", "websocket.close"]
+    assert (told[1]["code"], told[1]["reason"]) == (1009, f"a message has at most {LONGEST_REQUEST} bytes")
+
+
+def test_the_server_of_the_command_has_the_same_limit(monkeypatch):
+    given = {}
+    monkeypatch.setattr(app_module.uvicorn, "run", lambda app, **options: given.update(options))
+    monkeypatch.setattr(app_module.sys, "setswitchinterval", lambda _: None)
+    app_module.serve()
+    assert given["ws_max_size"] == LONGEST_REQUEST
+
+
+# A server in a process of its own, so that its memory can be watched
+
+
+@pytest.fixture(scope="module")
+def process():
+    command = [sys.executable, "-c", OWN_PROGRAM, str(Path(__file__).parents[1])]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes, env={**os.environ, "OMP_NUM_THREADS": "1"}) as started:
+        yield started
+        started.stdin.close()
+        assert started.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def server(process):
+    running = Server(int(process.stdout.readline()))
+    assert running.json("/api/snippet", {"n": 16})[0] == 200  # everything is loaded before memory is looked at
+    return running
+
+
+def resident_megabytes(process):
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        pytest.skip("this system does not show a process's memory as a file")
+    return int(status.read_text().partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def poured(server, head, piece, megabytes=64):
+    """Send pieces until the server will not have more; return how many bytes it took, and what it answered."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
+        sent, answer = 0, b""
+        with suppress(ConnectionError):
+            connection.sendall(f"POST /api/snippet HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
+            while sent < megabytes * 2**20:
+                connection.sendall(piece)
+                sent += len(piece)
+        with suppress(ConnectionError):
+            while part := connection.recv(2**16):
+                answer += part
+    return sent, answer
+
+
+def chunk(content):
+    return f"{len(content):x}\r\n".encode() + content + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        ("Transfer-Encoding: chunked", chunk(b"x" * 2**16)),
+        ("Transfer-Encoding: chunked", chunk(b"x" * 100)),
+        ("Content-Length: 100000000000", b"x" * 2**16),
+        ("Content-Length: 10", b"x" * 2**16),
+    ],
+    ids=["large chunks", "small chunks", "announced", "more than announced"],
+)
+def test_a_flood_is_cut_off(process, server, head, piece):
+    before = resident_megabytes(process)
+    sent, answer = poured(server, head, piece)
+    assert sent < 16 * 2**20  # what fits into buffers on the way, not what was offered
+    # A reset may overtake the answer.
+    assert not answer or answer.split()[1] in (b"413", b"400", b"422")
+    assert resident_megabytes(process) < before + 30
+    assert server.json("/api/snippet", {"n": 16})[0] == 200
+
+
+def test_the_answer_to_a_long_body_in_chunks(server):
+    """Slowly, so that nothing is under way when the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        head = b"POST /api/snippet HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head + chunk(b"x" * LONGEST_REQUEST))
+        time.sleep(0.3)
+        connection.sendall(chunk(b"x"))
+        answer = b""
+        while part := connection.recv(2**16):
+            answer += part
+    first, _, rest = answer.partition(b"\r\n")
+    assert b"413" in first
+    assert json.loads(rest.partition(b"\r\n\r\n")[2]) == SENTENCE
+
+
+def test_a_long_message_and_one_of_bytes(server):
+    address = f"ws://127.0.0.1:{server.port}/live"
+    with websockets.connect(address, origin=server.url) as live:
+        live.send(b"{}")
+        assert json.loads(live.recv(timeout=20))["message"] == "a command is a JSON object"
+        live.send("x" * (LONGEST_REQUEST + 1))  # this server would take 16 MB: the application does not
+        with pytest.raises(ConnectionClosed, match=f"1009.*at most {LONGEST_REQUEST} bytes"):
+            live.recv(timeout=20)
+    assert server.wait_for_health(clients=0)["clients"] == 0
+
+
+def test_a_test_server_in_this_process_is_limited_too():
+    with running_explorer() as running:
+        assert poured(running, "Transfer-Encoding: chunked", chunk(b"x" * 2**16))[0] < 16 * 2**20
+        assert running.json("/api/health")[1]["clients"] == 0

@@ -1,0 +1,109 @@
+"""One step, chain of thought and results: what the page shows is what the library computes."""
+
+import pytest
+import torch
+
+from parityscope.apps.explorer.chain import ChainSettings, Decoders
+from parityscope.apps.explorer.one_step import OneStepSettings, one_step
+from parityscope.apps.explorer.results import Results, replay
+from parityscope.apps.explorer.settings import LiveSettings
+from parityscope.core.errors import InvalidInput
+from parityscope.training.decoders import train_decoder
+
+
+@pytest.mark.parametrize(("n", "k"), [(10_000, 2), (500, 4)])
+def test_one_step_finds_the_hidden_bits(n, k):
+    answer = one_step(OneStepSettings(n=n, k=k))
+    assert answer["found"] == answer["support"]
+    assert answer["learned"]
+    hidden = [answer["positions"].index(j) for j in answer["support"]]
+    assert min(answer["after"]["weights"][j] for j in hidden) > 0.5 > max(answer["before"]["weights"])
+    heads = len(answer["after"]["hidden"])
+    for moment in ("before", "after"):
+        assert sum(answer[moment]["others"]) == heads * (n - k)
+    names: dict = {}
+    exec(answer["snippet"].replace("print", "shown = "), names)
+    assert names["run"].found[0].tolist() == answer["found"]
+    assert float(names["run"].risk[0]) == answer["risk"]
+
+
+@pytest.fixture(scope="module")
+def decoders():
+    return Decoders()
+
+
+def test_the_chain_is_written_on_any_bits_and_attention_is_on_the_secret(decoders):
+    first = decoders.look(ChainSettings(n=12, k=4))
+    flipped = tuple(1 - bit for bit in first["bits"])
+    second = decoders.look(ChainSettings(n=12, k=4, bits=flipped))
+    assert first["seconds"] == second["seconds"]  # trained once
+    assert first["free_running"] == 1.0
+    for answer in (first, second):
+        assert answer["tokens"] == answer["truth"]
+        parity = sum(answer["bits"][j] for j in answer["secret"]) % 2
+        assert answer["tokens"][-1] == parity
+    attention = torch.tensor(first["attention"])
+    torch.testing.assert_close(attention.sum(-1), torch.ones(4), atol=1e-3, rtol=0)
+    assert len(first["attended"]) == len(attention)
+
+
+def test_kept_decoders_are_bounded(monkeypatch):
+    from parityscope.apps.explorer import chain
+
+    monkeypatch.setattr(chain, "MOST_KEPT", 2)
+    trained = []
+
+    def short(training):
+        trained.append(training.seed)
+        return train_decoder(training.model_copy(update={"steps": 1, "width": 16}))
+
+    monkeypatch.setattr(chain, "train_decoder", short)
+    few = Decoders()
+    for seed in (0, 1, 0, 2, 0, 1):
+        few.look(ChainSettings(n=6, k=2, seed=seed))
+    assert trained == [0, 1, 2, 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    from parityscope.apps.reproduce import reproduce
+
+    out = tmp_path_factory.mktemp("reproduced")
+    reproduce(["H1-success"], "smoke", out)
+    return out
+
+
+def test_results_show_what_is_stored(folder):
+    results = Results(folder)
+    summary = results.summary()
+    assert [(one["id"], one["rows"]) for one in summary["experiments"]] == [("H1-success", 6)]
+    shown = results.experiment("H1-success")
+    assert shown["scale"] == "smoke"
+    assert len(shown["table"]["rows"]) == 6
+    learned = {row["config"]["label"]: row["numbers"]["learned"] for row in shown["rows"]}
+    assert learned["bounded"] == 4
+    assert results.figure("H1-success", "dark").startswith(b"<?xml")
+    assert Results(folder / "store").summary() == summary
+
+
+def test_a_cell_is_replayed_as_it_was_trained(folder):
+    rows = {row["config"]["label"]: row["replay"] for row in Results(folder).experiment("H1-success")["rows"]}
+    assert rows["bounded, N examples"] is None  # examples are not trained on live
+    assert rows["repaired, sharp start"] == {"n": 8, "k": 2, "recipe": "repaired", "start_radius": 8.0}
+    LiveSettings.model_validate(rows["H1 as coded"]).resolved()
+    assert replay({"n": 12, "k": 2, "recipe": "bounded", "settings": {"beta1": 0.5}}) is None
+    changed = replay({"n": 12, "k": 2, "seed": 7, "recipe": "bounded", "settings": {"learning_rate": 0.1}})
+    assert changed == {"n": 12, "k": 2, "recipe": "bounded", "seed": 7, "learning_rate": 0.1}
+
+
+def test_a_folder_without_a_store_is_refused_and_left_alone(tmp_path):
+    with pytest.raises(InvalidInput, match="there is no store in"):
+        Results(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../store", "nothing", "/etc/passwd", "H1-figure-1"])
+def test_only_what_has_rows_is_opened(folder, name):
+    for look in (Results(folder).experiment, lambda name: Results(folder).figure(name, "light")):
+        with pytest.raises(InvalidInput, match="has no rows of"):
+            look(name)

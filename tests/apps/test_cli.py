@@ -1,0 +1,169 @@
+"""The command line as a user meets it: exit code, output, files; mostly in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from parityscope import RECIPES, __version__
+from parityscope.apps.cli import main
+from warm_command import CLIENT, WARM
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+COMMAND_LINE = "from parityscope.apps.cli import main; main()"
+
+
+def parityscope(*arguments):
+    """Run a command in a process of its own, forked from one that has its libraries."""
+    code = CLIENT.format(address=WARM.address(ENVIRONMENT)) + COMMAND_LINE
+    return run_python(code, *arguments)
+
+
+def parityscope_from_nothing(*arguments):
+    return run_python(COMMAND_LINE, *arguments)
+
+
+def run_python(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False)
+
+
+def test_help_teaches_and_lists_the_recipes():
+    text = parityscope("learn", "--help").stdout
+    for recipe in RECIPES.values():
+        assert recipe.name in text
+        assert recipe.summary in text
+
+
+def test_version():
+    assert parityscope("--version").stdout.strip() == __version__
+
+
+def test_learn_shows_heads_and_runs():
+    done = parityscope("learn", "--n", 20, "--support", "7,10,17", "--runs", 2)
+    assert done.returncode == 0
+    assert done.stdout.count("▼") == 3
+    assert "head 2" in done.stdout
+    assert done.stdout.count("7,10,17  7,10,17") == 2
+    assert "2/2" in done.stdout
+
+
+def test_learn_json_is_one_object_and_nothing_else():
+    done = parityscope("learn", "--n", 30, "--k", 2, "--runs", 3, "--seed", 5, "--json")
+    run = json.loads(done.stdout)
+    assert [row["seed"] for row in run["runs"]] == [5, 6, 7]
+    assert all(row["recovered"] for row in run["runs"])
+
+
+def test_learn_writes_a_folder_and_refuses_to_overwrite_it(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    arguments = ("learn", "--n", 12, "--k", 2, "--out", folder)
+    assert parityscope(*arguments).returncode == 0
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["attention.png", "risk.png", "run.json", "weights.safetensors"]
+    before = (folder / "run.json").read_bytes()
+    again = parityscope(*arguments)
+    assert again.returncode == 2
+    assert "already holds a run: add --resume" in again.stderr
+    assert (folder / "run.json").read_bytes() == before
+    assert parityscope(*arguments, "--resume").returncode == 0
+    assert json.loads((folder / "run.json").read_text())["runs"] == json.loads(before)["runs"]
+
+
+def test_every_hyperparameter_can_be_overridden():
+    done = parityscope("learn", "--n", 12, "--k", 2, "--set", "heads=4", "--set", "start_radius=0.5", "--json")
+    settings = json.loads(done.stdout)["settings"]
+    assert (settings["heads"], settings["start_radius"]) == (4, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--n", 5, "--k", 6), "k must lie between 1 and n = 5, got 6"),
+        (("--n", 5, "--k", 0), "k must lie between 1 and n = 5, got 0"),
+        (("--n", 5, "--support", "1,1"), "support repeats a position: 1,1"),
+        (("--n", 5, "--support", "1,9"), "support position 9 is out of range: 0 to 4"),
+        (("--n", 5, "--support", "1,x"), "--support '1,x' is not a list of positions"),
+        (("--n", 5, "--k", 3, "--support", "1,2"), "--k 3 disagrees with --support 1,2"),
+        (("--recipe", "magic"), "unknown recipe 'magic': choose one of"),
+        (("--engine", "magic"), "unknown engine 'magic': choose one of"),
+        pytest.param(
+            ("--recipe", "as-coded", "--n", 60), "no exact engine fits: split needs about", marks=pytest.mark.slow
+        ),
+        (("--recipe", "as-coded", "--n", 40, "--engine", "enumerate"), "limited to n ≤ 26"),
+        (("--set", "heads"), "--set 'heads' is not of the form FIELD=VALUE"),
+        (("--set", "colour=1"), "a recipe has no field 'colour'"),
+        (("--resume",), "--resume needs --out"),
+        (("--runs", 0), "--runs"),
+        (("--seed", -1), "--seed"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, sentence, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["parityscope", "learn", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert sentence in printed.err
+    assert printed.out == ""
+
+
+def test_bad_input_shows_no_traceback_in_a_real_process():
+    done = parityscope_from_nothing("learn", "--n", 5, "--k", 6)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "parityscope: k must lie between 1 and n = 5, got 6\n"
+
+
+def test_a_damaged_folder_is_named_and_nothing_is_lost(tmp_path):
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(b"half a file")
+    done = parityscope("learn", "--n", 12, "--k", 2, "--out", tmp_path, "--resume")
+    assert done.returncode == 2
+    assert "is not a readable checkpoint" in done.stderr
+    assert weights.read_bytes() == b"half a file"
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    assert parityscope("learn", "--n", 12, "--k", 2, "--out", tmp_path).returncode == 0
+    done = parityscope("learn", "--n", 13, "--k", 2, "--out", tmp_path, "--resume")
+    assert done.returncode == 2
+    assert "belongs to another run" in done.stderr
+
+
+def test_a_file_or_an_unwritable_place_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere"):
+        done = parityscope("learn", "--n", 12, "--k", 2, "--out", place)
+        assert done.returncode == 2
+        assert str(place).split("/")[-1] in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_numbers_survive_a_missing_plotting_library(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "parityscope.core.drawing", raising=False)
+    monkeypatch.setattr(sys, "argv", ["parityscope", "learn", "--n", "12", "--k", "2", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "pip install 'parityscope[plots]'" in capsys.readouterr().err
+    assert json.loads((tmp_path / "run.json").read_text())["runs"][0]["recovered"]
+
+
+def test_claims_as_a_table_and_as_json():
+    shown = parityscope("claims", "H1-remark-12", "--scale", "smoke")
+    assert shown.returncode == 0
+    assert "holds in part" in shown.stdout
+    done = parityscope("claims", "H1-remark-12", "H1-lemma-19", "--scale", "smoke", "--json")
+    first, second = json.loads(done.stdout)
+    assert (first["id"], second["verdict"]) == ("H1-remark-12", "fails")
+    assert {"id", "paper", "statement", "verdict", "evidence", "how"} <= set(first)
+
+
+def test_an_unknown_claim_is_one_sentence():
+    done = parityscope("claims", "H1-lemma-99")
+    assert done.returncode == 2
+    assert "unknown claim 'H1-lemma-99': choose from H1-" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,115 @@
+import math
+
+import pytest
+import torch
+
+from parityscope.problems.sequences import HeldOut
+from parityscope.training.checkpoint import checkpoints_in
+from parityscope.training.decoders import DecoderSettings, _Batches, train_decoder
+
+SMALL = {"n": 8, "k": 3, "width": 16, "batch": 32, "held_out": 32, "learning_rate": 3e-3, "evaluate_every": 4}
+
+
+def same_run(first, second):
+    assert first.history.step == second.history.step
+    assert first.history.accuracy == second.history.accuracy
+    assert first.history.loss == second.history.loss
+    assert first.free_running == second.free_running
+    assert torch.equal(first.attention, second.attention)
+    for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("changes", [{}, {"pool": 100}, {"dropout": 0.1, "layers": 2, "heads": 2}])
+def test_stopping_anywhere_and_going_on_equals_never_stopping(tmp_path, changes):
+    config = DecoderSettings(**{**SMALL, **changes}, steps=30)
+    straight = train_decoder(config)
+    place = tmp_path / "training.safetensors"
+
+    class Killed(Exception):
+        pass
+
+    def kill(step, _):
+        if step == 16:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_decoder(config, checkpoint=place, checkpoint_seconds=0, on_evaluation=kill)
+    assert place.exists()
+    resumed_at = []
+    resumed = train_decoder(config, checkpoint=place, on_evaluation=lambda step, _: resumed_at.append(step))
+    assert resumed_at[0] == 16
+    same_run(straight, resumed)
+
+
+def test_the_checkpoint_folder_is_used(tmp_path):
+    config = DecoderSettings(**SMALL, steps=6)
+    with checkpoints_in(tmp_path):
+        first = train_decoder(config, checkpoint_seconds=0)
+        assert len(list(tmp_path.iterdir())) == 1
+        evaluations = []
+        second = train_decoder(config, on_evaluation=lambda step, _: evaluations.append(step))
+    assert evaluations == []  # nothing was left to do
+    same_run(first, second)
+
+
+def test_batches_depend_on_seed_and_step_only():
+    config = DecoderSettings(**SMALL, steps=10)
+    held_out = HeldOut(8, 32, 0)
+    first, second = _Batches(config, held_out), _Batches(config, held_out)
+    later = second.at(7)
+    for step in range(8):
+        x = first.at(step)
+    assert torch.equal(x, later)
+    assert not torch.equal(first.at(6), later)
+
+
+def test_a_pool_is_seen_once_per_epoch():
+    config = DecoderSettings(**SMALL, steps=10, pool=96)
+    batches = _Batches(config, HeldOut(8, 32, 0))
+    rows = [sorted(map(tuple, torch.cat([batches.at(3 * epoch + i) for i in range(3)]).tolist())) for epoch in (0, 1)]
+    assert rows[0] == rows[1] == sorted(map(tuple, batches.pool.tolist()))
+    assert not torch.equal(batches.at(0), batches.at(3))  # in another order
+
+
+def test_perfect_teacher_forcing_means_perfect_generation():
+    """By induction: every generated token equals the true one as long as the past does."""
+    run = train_decoder(DecoderSettings(n=20, k=6, width=64, batch=256, held_out=128, learning_rate=1e-3, steps=600))
+    assert run.accuracy == run.free_running == 1.0
+    assert run.samples_to(0.99) <= run.samples_to(1.0) == run.history.step[-1] * 256
+    assert run.secret_attention().shape == (1, 1, 6)
+
+
+def test_training_goes_on_for_the_extra_steps():
+    config = DecoderSettings(n=6, k=1, width=32, batch=64, held_out=16, learning_rate=3e-3, steps=300)
+    run = train_decoder(config)
+    longer = train_decoder(config.model_copy(update={"extra_steps": 15}))
+    assert run.history.step[-1] == run.history.crossing(1.0)
+    assert longer.history.step[-1] == run.history.step[-1] + 15
+
+
+def test_the_rate_falls_linearly_to_zero():
+    config = DecoderSettings(**{**SMALL, "learning_rate": 1.0}, steps=4)
+    assert [config.rate_at(step) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
+    assert config.model_copy(update={"decay": False}).rate_at(3) == 1.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("k", [6, 12])
+def test_chain_of_thought_learns_within_100_000_samples_and_its_absence_does_not(k):
+    settings = {"n": 20, "k": k, "batch": 256, "learning_rate": 5e-4, "steps": 390}
+    for seed in range(3):
+        run = train_decoder(DecoderSettings(**settings, seed=seed))
+        assert run.accuracy == run.free_running == 1.0
+        assert run.samples_to(1.0) < 100_000
+        assert run.cpu_seconds < 80
+        without = train_decoder(DecoderSettings(**settings, seed=seed, chain_of_thought=False))
+        assert max(without.history.accuracy) < 0.5 + 6 * 0.5 / math.sqrt(2048)
+
+
+@pytest.mark.long
+def test_with_four_heads_one_looks_at_the_secret_bits():
+    options = {"n": 40, "k": 20, "heads": 4, "learning_rate": 5e-4, "batch": 256, "decay": False, "stop": False}
+    run = train_decoder(DecoderSettings(**options, steps=800, evaluate_every=100, held_out=512))
+    assert run.accuracy > 0.999
+    assert float(run.secret_attention().amax((0, 1)).mean()) >= 0.8
