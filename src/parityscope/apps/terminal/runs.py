@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from parityscope import learning
+from parityscope.training import learning
 
 # Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
 _COLOURS = [
