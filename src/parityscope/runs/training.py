@@ -16,7 +16,7 @@ from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems
 from parityscope.records import Config, Numbers, Result
-from parityscope.training.learning import LEARNED_ACCURACY, Learned, train
+from parityscope.training.learning import LEARNED_ACCURACY, LearnedRuns, train
 from parityscope.training.recipes import DEFAULT_RECIPE, OF_A_RUN, Recipe, named_recipe
 
 Watched = Literal["risk", "attention", "weights", "learned"]
@@ -199,7 +199,7 @@ def training(
     )
 
 
-def _numbers(trained: Learned, rows: slice, learned_at: tuple[int | None, ...] | None = None) -> TrainingNumbers:
+def _numbers(trained: LearnedRuns, rows: slice, learned_at: tuple[int | None, ...] | None = None) -> TrainingNumbers:
     def column(values: Tensor) -> Any:
         return values[rows].tolist()
 
@@ -247,7 +247,7 @@ class _Watcher:
             return None
         return tuple(step if step >= 0 else None for step in self.first.tolist())
 
-    def arrays(self, trained: Learned) -> dict[str, Tensor]:
+    def arrays(self, trained: LearnedRuns) -> dict[str, Tensor]:
         """Return `steps` and `risk` (records, runs), `attention` (runs, heads, n), `weights` (records, runs, n)."""
         arrays: dict[str, Tensor] = {}
         if "risk" in self.config.watch:

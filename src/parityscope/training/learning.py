@@ -52,7 +52,7 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedRuns:
     """The outcome of a training, one row per seed.
 
     >>> run = learn(Parity(1000, (1, 5)), "one-step", seeds=range(3))
@@ -141,7 +141,7 @@ def learn(
     checkpoint: Path | None = None,
     resume: bool = False,
     **overrides: Any,
-) -> Learned:
+) -> LearnedRuns:
     """Train one run per seed and measure what was learned.
 
     `problem` is one problem for all seeds, or one per seed (`draw_problems`); so is `recipe`, where those of different
@@ -186,7 +186,7 @@ def train(
     record_every: int = 10,
     checkpoint: Path | None = None,
     resume: bool = False,
-) -> Learned:
+) -> LearnedRuns:
     """Train with resolved recipes, one for all seeds or one per seed: what `learn` does once names are looked up.
 
     >>> from parityscope.training.recipes import RECIPES
@@ -351,13 +351,13 @@ def _measured(
     samples: int | None,
     batch: int | None,
     seconds: float,
-) -> Learned:
+) -> LearnedRuns:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
     clean = tuple(replace(problem, noise=0.0) for problem in problems)
     with torch.no_grad():
         risk = population_risk(model, clean, loss=_watched_loss(recipe), engine=engine)
         accuracy = measured_accuracy(model, clean)
-        return Learned(
+        return LearnedRuns(
             problems=problems,
             recipe=recipe,
             seeds=seeds,

@@ -13,7 +13,7 @@ from parityscope.core.ties import first_largest
 from parityscope.papers.claim import Check, Claim, Context
 from parityscope.papers.h1.circle import SMOOTHING, Circle, gradient_by_differences
 from parityscope.problems import Parity, draw_problems
-from parityscope.training.learning import Learned, learn
+from parityscope.training.learning import LearnedRuns, learn
 from parityscope.training.recipes import named_recipe
 
 _EPSILON = 0.01
@@ -21,12 +21,12 @@ _FULL_SIZE = (4, 2)  # small enough to run every step the theorem asks for
 _FULL_RATE = 0.03  # 10⁵ times the proof's rate, and still below 1/smoothness: the risk never rises
 
 
-def _as_written(n: int, k: int, seeds: int, rate: float, steps: int) -> Learned:
+def _as_written(n: int, k: int, seeds: int, rate: float, steps: int) -> LearnedRuns:
     runs = range(seeds)
     return learn(draw_problems(n, k, runs), "as-written", runs, learning_rate=rate, steps=steps, record_every=50)
 
 
-def _outcome(run: Learned) -> dict[str, Any]:
+def _outcome(run: LearnedRuns) -> dict[str, Any]:
     reached = int((run.risk < _EPSILON).sum())
     return {
         "n": run.problems[0].n,
@@ -39,7 +39,7 @@ def _outcome(run: Learned) -> dict[str, Any]:
     }
 
 
-def _stuck(run: Learned) -> dict[str, Any]:
+def _stuck(run: LearnedRuns) -> dict[str, Any]:
     """Return the first seed that ended above ε, with its gradient by two routes."""
     row = int((run.risk >= _EPSILON).nonzero()[0])
     problem = run.problems[row]

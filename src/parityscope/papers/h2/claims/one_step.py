@@ -11,11 +11,11 @@ from parityscope.core.statistics import wilson_share
 from parityscope.papers.claim import Check, Claim, Context
 from parityscope.problems import draw_problems
 from parityscope.theory import best_uniform_step, initial_score_variance, one_step_learning_rate, polylog_numbers
-from parityscope.training.learning import Learned, learn
+from parityscope.training.learning import LearnedRuns, learn
 from parityscope.training.pair_step import fitted_exponent, smallest_code
 
 
-def _one_step_runs(n: int, seeds: int, variance: float | None = None) -> Learned:
+def _one_step_runs(n: int, seeds: int, variance: float | None = None) -> LearnedRuns:
     radius = "√(r/log n)" if variance is None else math.sqrt(polylog_numbers(n) * variance)
     # From exactly uniform attention the best step is shorter: nothing but the pair's imbalance is left to grow.
     units = best_uniform_step(n, polylog_numbers(n)) if variance == 0 else None
