@@ -69,7 +69,9 @@ def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> Non
         for one in rows
     ]
     write_atomically(folder / f"{name}.csv", _csv_of(_as_columns(plain)))
-    arrays = {f"{index}.{key}": array.numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()}
+    arrays: dict[str, Any] = {
+        f"{index}.{key}": array.numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()
+    }
     if arrays:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
