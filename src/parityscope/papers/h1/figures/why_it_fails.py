@@ -127,9 +127,13 @@ def _start_rows(rows: Sequence[_Row]) -> list[_StartRow]:
     return [row for row in rows if isinstance(row.config, StartGradient)]
 
 
-def _trained(rows: Sequence[_Row]) -> dict[str, TrainingRow]:
-    """Return the trainings by address."""
-    return {row.config.training.key: row for row in rows if isinstance(row.config, ShownTraining)}
+def _trained(rows: Sequence[_Row]) -> list[TrainingRow]:
+    return [row for row in rows if isinstance(row.config, ShownTraining)]
+
+
+def _outcomes(start: _StartRow, trained: Sequence[TrainingRow]) -> list[TrainingRow]:
+    """Return the training from a start, if there is one."""
+    return [row for row in trained if row.config.training == start.config.training]
 
 
 def _by_kind(rows: Sequence[_StartRow]) -> dict[str, list[_StartRow]]:
@@ -167,7 +171,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
 
 def _trained_size(rows: Sequence[_Row]) -> int:
     """Return the n of the first training; of the first start where nothing was trained."""
-    return int(next(iter(_trained(rows).values()), rows[0]).config.training.n)
+    return int(next(iter(_trained(rows)), rows[0]).config.training.n)
 
 
 def _draw_lengths(axes: Axes, rows: Sequence[_StartRow], index: int) -> None:
@@ -188,10 +192,9 @@ def _draw_sizes(axes: Axes, rows: Sequence[_StartRow], index: int, name: str) ->
         )
 
 
-def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: dict[str, TrainingRow], index: int) -> None:
+def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: Sequence[TrainingRow], index: int) -> None:
     for row in rows:
-        outcome = trained.get(row.config.training.key)
-        if outcome is not None:
+        for outcome in _outcomes(row, trained):
             share = share_of([outcome])
             span = [[share.value - share.low], [share.high - share.value]]
             axes.errorbar(row.numbers.share, share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
@@ -203,8 +206,8 @@ def table(rows: Sequence[_Row]) -> Table:
     trained = _trained(rows)
 
     def learned(row: _StartRow) -> str:
-        outcome = trained.get(row.config.training.key)
-        return "–" if outcome is None else f"{share_of([outcome]).successes} of {share_of([outcome]).trials}"
+        outcomes = _outcomes(row, trained)
+        return f"{share_of(outcomes).successes} of {share_of(outcomes).trials}" if outcomes else "–"
 
     lines = [
         [
@@ -228,8 +231,8 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     ratio = median(sharpest.numbers.free) / max(median(sharpest.numbers.dependent), 1e-300)
 
     def learned(*, mostly_dependent: bool) -> str:
-        chosen = [row.config.training.key for row in starts if (row.numbers.share >= 0.5) == mostly_dependent]
-        found = [trained[key] for key in chosen if key in trained]
+        chosen = [row for row in starts if (row.numbers.share >= 0.5) == mostly_dependent]
+        found = [outcome for row in chosen for outcome in _outcomes(row, trained)]
         return str(share_of(found)) if found else "none tried"
 
     return [
