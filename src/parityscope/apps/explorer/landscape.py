@@ -14,9 +14,9 @@ from parityscope.apps.explorer.frames import CIRCLES, rounded
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
-from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.problems import Parity
 from parityscope.risk import population_risk
+from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.training.build import build_model
 from parityscope.training.learning import learn
 from parityscope.training.recipes import Recipe
