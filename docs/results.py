@@ -22,21 +22,13 @@ from typing import Any
 
 from PIL import Image
 
-from parityscope.papers.registry import all_claims
-from parityscope.papers.claim import VERDICTS, Claim
-from parityscope.papers.registry import FIGURE_IDS, load_figure
-from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table
-from parityscope.records import Row
 from parityscope.core.drawing import png, themed
+from parityscope.papers.claim import VERDICTS, Claim, ClaimNumbers
+from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table
+from parityscope.papers.registry import FIGURE_IDS, PAPERS, all_claims, load_figure
 from parityscope.papers.results import stored_claims, stored_rows
-from parityscope.records import Store
+from parityscope.records import Row, Store
 
-PAPERS = {
-    "H1": "H1: Han and Ghoshdastidar, attention learns parity",
-    "H2": "H2: one gradient step learns a sparse XOR (our reading)",
-    "P": "P: the project's own statements about the bounded readout",
-    "W": "W: Wen, Zhang, Lin and Zhang, chain of thought",
-}
 MARKS = {"holds": "✔", "holds in part": "◐", "fails": "✘", "not testable here": "–"}
 MOST_TABLE_ROWS = 60
 MOST_EVIDENCE = 6000  # characters; claims.json has the rest
@@ -56,31 +48,31 @@ def main() -> None:
 
 def write_results(store: Store, scale: Scale, out: Path) -> None:
     """Write every results page; what the reproduction left out is an error that names it."""
-    experiments = [load_figure(name) for name in FIGURE_IDS]
-    rows = {experiment.ID: stored_rows(experiment, scale, store) for experiment in experiments}
-    unfinished = [one.ID for one in experiments if len(rows[one.ID]) < len(one.CONFIGS[scale])]
+    figures = [load_figure(name) for name in FIGURE_IDS]
+    rows = {figure.ID: stored_rows(figure, scale, store) for figure in figures}
+    unfinished = [one.ID for one in figures if len(rows[one.ID]) < len(one.CONFIGS[scale])]
     claims = stored_claims(scale, store)
-    unchecked = {claim.id for claim in all_claims()} - {claim["id"] for claim in claims}
+    unchecked = {claim.id for claim in all_claims()} - {claim.id for claim in claims}
     if unfinished or unchecked:
         sys.exit(f"not finished at scale {scale}: {', '.join([*unfinished, *sorted(unchecked)])}")
     origin = origin_of([row for found in rows.values() for row in found], scale)
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    stored = {**origin, "experiments": list(FIGURE_IDS), "claims": claims}
+    stored = {**origin, "figures": list(FIGURE_IDS), "claims": [claim.model_dump() for claim in claims]}
     (out / "claims.json").write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     (out / "claims.md").write_text("\n".join(claims_page(claims, origin)) + "\n")
-    (out / "figures.md").write_text("\n".join(figures_page(experiments, rows, origin)) + "\n")
+    (out / "figures.md").write_text("\n".join(figures_page(figures, rows, origin)) + "\n")
     for old in (out / "figures").glob("*.png"):
         old.unlink()
-    for experiment in experiments:
-        (out / "figures" / f"{experiment.ID}.png").write_bytes(small_png(experiment, rows[experiment.ID]))
+    for figure in figures:
+        (out / "figures" / f"{figure.ID}.png").write_bytes(small_png(figure, rows[figure.ID]))
 
 
-def origin_of(rows: Sequence[Row], scale: Scale) -> dict[str, Any]:
+def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:
     """Return where the rows come from: scale, versions, the day of the last one, and the seconds they took."""
     last = max(rows, key=lambda row: row.finished)
     return {
         "scale": scale,
-        "versions": last.versions,
+        "versions": dict(last.versions),
         "finished": datetime.fromtimestamp(last.finished, UTC).strftime("%Y-%m-%d"),
         "seconds": round(sum(row.seconds for row in rows)),
     }
@@ -118,7 +110,7 @@ def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
         yield "| " + " | ".join(row) + " |"
 
 
-def claims_page(claims: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]) -> Iterator[str]:
+def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that lists every statement with its verdict."""
     listed = {claim.id: claim for claim in all_claims()}
     yield "# Every claim, checked\n"
@@ -127,44 +119,44 @@ def claims_page(claims: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]) 
     yield "`parityscope claims` checks all of them, `parityscope claims ID` one; `--json` prints its numbers"
     yield "([how to check a claim](../how-to/check-a-claim.md)). *Fails* means: not true as printed, with a"
     yield "counterexample. *Holds in part* says in which part.\n"
-    papers = [paper for paper in PAPERS if any(claim["paper"] == paper for claim in claims)]
-    counts = {paper: Counter(claim["verdict"] for claim in claims if claim["paper"] == paper) for paper in papers}
-    total = [str(sum(counts[paper][verdict] for paper in papers)) for verdict in VERDICTS]
-    counted = [[paper, *(str(counts[paper][verdict]) for verdict in VERDICTS)] for paper in papers]
+    papers = [paper for paper in PAPERS if any(claim.paper == paper.name for claim in claims)]
+    counts = [Counter(claim.verdict for claim in claims if claim.paper == paper.name) for paper in papers]
+    total = [str(sum(count[verdict] for count in counts)) for verdict in VERDICTS]
+    counted = [
+        [paper.name, *(str(count[verdict]) for verdict in VERDICTS)]
+        for paper, count in zip(papers, counts, strict=True)
+    ]
     yield from table_lines(["", *(f"{MARKS[verdict]} {verdict}" for verdict in VERDICTS)], [*counted, ["all", *total]])
     for paper in papers:
-        yield f"\n## {PAPERS[paper]}\n"
-        own = [claim for claim in claims if claim["paper"] == paper]
+        yield f"\n## {paper.name}: {paper.title}\n"
+        own = [claim for claim in claims if claim.paper == paper.name]
         yield from table_lines(
             ["claim", "statement", "verdict", "what was computed"],
-            [
-                [f"[{one['id']}](#{one['id']})", plain(one["statement"]), marked(one), plain(one["number"])]
-                for one in own
-            ],
+            [[f"[{one.id}](#{one.id})", plain(one.statement), marked(one), plain(one.number)] for one in own],
         )
         yield "\n### Evidence\n"
         for claim in own:
-            yield from evidence_of(claim, listed[claim["id"]], origin["scale"])
+            yield from evidence_of(claim, listed[claim.id], origin["scale"])
 
 
-def marked(claim: Mapping[str, Any]) -> str:
+def marked(claim: ClaimNumbers) -> str:
     """Return the verdict with its mark, kept on one line."""
-    return f"{MARKS[claim['verdict']]}&nbsp;{claim['verdict'].replace(' ', '&nbsp;')}"
+    return f"{MARKS[claim.verdict]}&nbsp;{claim.verdict.replace(' ', '&nbsp;')}"
 
 
-def evidence_of(checked: Mapping[str, Any], claim: Claim, scale: Scale) -> Iterator[str]:
+def evidence_of(checked: ClaimNumbers, claim: Claim, scale: Scale) -> Iterator[str]:
     """Yield a block that unfolds: how a claim was checked, by which command and code, and all its numbers."""
-    numbers = readable_json(checked["evidence"])
+    numbers = readable_json(checked.evidence)
     if len(numbers) > MOST_EVIDENCE:
         numbers = numbers[:MOST_EVIDENCE] + "\n… (all of it: docs/results/claims.json)"
-    figure = checked["experiment"]
+    figure = checked.figure
     code = claim.check.__module__.replace(".", "/")
-    yield f'<details id="{checked["id"]}"><summary>{checked["id"]}: {checked["verdict"]}</summary>'
-    yield f"<p>{escape(checked['statement'])}</p>"
-    yield f"<p>{escape(checked['how'])}</p>"
-    command = f"parityscope claims {checked['id']} --json" + ("" if scale == "reference" else f" --scale {scale}")
+    yield f'<details id="{checked.id}"><summary>{checked.id}: {checked.verdict}</summary>'
+    yield f"<p>{escape(checked.statement)}</p>"
+    yield f"<p>{escape(checked.how)}</p>"
+    command = f"parityscope claims {checked.id} --json" + ("" if scale == "reference" else f" --scale {scale}")
     shown = f' · figure <a href="figures.html#{figure}">{figure}</a>' if figure else ""
-    yield f"<p><code>{command}</code>, {duration(checked['seconds'])} · code <code>src/{code}.py</code>{shown}</p>"
+    yield f"<p><code>{command}</code>, {duration(checked.seconds)} · code <code>src/{code}.py</code>{shown}</p>"
     yield f"<pre>{escape(numbers)}</pre>"
     yield "</details>\n"
 
@@ -185,26 +177,26 @@ def rounded(value: Any) -> Any:
 
 
 def figures_page(
-    experiments: Sequence[Experiment], rows: Mapping[str, Sequence[Row]], origin: Mapping[str, Any]
+    figures: Sequence[PaperFigure], rows: Mapping[str, Sequence[Row[Any, Any]]], origin: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield the lines of the page that shows every figure with its findings, numbers and command."""
     yield "# Every figure\n"
-    yield f"{len(experiments)} figures, each drawn from stored rows. {origin_sentence(origin)}"
+    yield f"{len(figures)} figures, each drawn from stored rows. {origin_sentence(origin)}"
     yield f"All of them together took {duration(origin['seconds'])} of computing.\n"
     yield from warning_about(origin)
-    for experiment in experiments:
-        found = rows[experiment.ID]
+    for figure in figures:
+        found = rows[figure.ID]
         seconds = sum(row.seconds for row in found)
-        command = getattr(experiment, "COMMAND", f"parityscope reproduce {experiment.ID} --scale {origin['scale']}")
-        yield f"## {plain(experiment.TITLE)} {{ #{experiment.ID} }}\n"
-        yield f"![{plain(experiment.TITLE)}](figures/{experiment.ID}.png)\n"
-        yield f"{plain(experiment.TEXT)}\n"
-        findings = [[plain(finding.paper), plain(finding.here)] for finding in experiment.findings(found)]
+        command = getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {origin['scale']}")
+        yield f"## {plain(figure.TITLE)} {{ #{figure.ID} }}\n"
+        yield f"![{plain(figure.TITLE)}](figures/{figure.ID}.png)\n"
+        yield f"{plain(figure.TEXT)}\n"
+        findings = [[plain(finding.paper), plain(finding.here)] for finding in figure.findings(found)]
         if findings:
             yield from table_lines(["the paper says", "computed here"], findings)
             yield ""
-        yield from folded_table(experiment.table(found))
-        if experiment.CONFIGS[origin["scale"]]:
+        yield from folded_table(figure.table(found))
+        if figure.CONFIGS[origin["scale"]]:
             yield f"`{command}`, {duration(seconds)}\n"
         else:
             yield f"`{command}` ([how](../how-to/language-models.md))\n"
@@ -231,9 +223,9 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
 
 
-def small_png(experiment: Experiment, rows: Sequence[Row]) -> bytes:
+def small_png(shown: PaperFigure, rows: Sequence[Row[Any, Any]]) -> bytes:
     """Return the figure as a PNG with a palette: readable at the width of a page, and small in a repository."""
-    figure = themed(experiment.plot, rows)
+    figure = themed(shown.plot, rows)
     dots_per_inch = min(150, round(1700 / figure.get_figwidth()))
     image = Image.open(BytesIO(png(figure, dpi=dots_per_inch))).convert("RGB")
     buffer = BytesIO()

@@ -8,45 +8,55 @@ import os, time
 import torch
 from parityscope.records import Config, Result
 
-ID = "trouble"
-
 class Point(Config):
+    ROWS = "trouble"
+
     x: int
     what: str = ""
     seconds: float = 0.0
 
-def run(config):
-    time.sleep(config.seconds)
-    if config.what == "raise":
-        raise ValueError(f"no answer for {config.x}")
-    if config.what == "die":
-        os.kill(os.getpid(), 9)
-    if config.what == "unstorable":
-        return Result({"value": 1j})
-    draw = torch.rand(3, generator=torch.Generator().manual_seed(config.x))
-    return Result({"square": config.x**2, "threads": torch.get_num_threads()}, {"draw": draw})
+    def run(self):
+        time.sleep(self.seconds)
+        if self.what == "raise":
+            raise ValueError(f"no answer for {self.x}")
+        if self.what == "die":
+            os.kill(os.getpid(), 9)
+        if self.what == "unstorable":
+            return Result({"value": 1j})
+        draw = torch.rand(3, generator=torch.Generator().manual_seed(self.x))
+        return Result({"square": self.x**2, "threads": torch.get_num_threads()}, {"draw": draw})
 """
-PACKED = """
-def batch_shape(config):
-    return config.x % 2
+# The same class, whose configs of equal parity are one program.
+PACKED = (
+    TROUBLE
+    + """
+    PACK = 100
 
-def run_batch(configs):
-    if any(config.what for config in configs):
-        raise RuntimeError("one of them is in trouble")
-    return [Result({**run(config).numbers, "together": len(configs)}) for config in configs]
+    def batch_shape(self):
+        return self.x % 2
+
+    @classmethod
+    def run_batch(cls, configs):
+        if any(config.what for config in configs):
+            raise RuntimeError("one of them is in trouble")
+        return [Result({**config.run().numbers, "together": len(configs)}) for config in configs]
 """
+)
 TRAININGS = """
 import time
-from parityscope.runs import training as training_runs
-from parityscope.runs.training import Training, batch_shape, run
+from parityscope.runs import Training, training
 
-ID = "trainings"
-PACK = 4
-CONFIGS = [Training(n=12, k=k, seed=seed, settings={"steps": 60}) for k in (2, 3) for seed in range(24)]
+class SlowTraining(Training):
+    ROWS = "trainings"
+    PACK = 4
 
-def run_batch(configs):
-    time.sleep(0.5)  # long enough to be killed
-    return training_runs.run_batch(configs)
+    @classmethod
+    def run_batch(cls, configs):
+        time.sleep(0.5)  # long enough to be killed
+        return super().run_batch(configs)
+
+ALL = [training(n=12, k=k, seeds=[seed], steps=60) for k in (2, 3) for seed in range(24)]
+CONFIGS = [SlowTraining(**dict(config)) for config in ALL]
 """
 
 

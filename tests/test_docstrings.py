@@ -1,15 +1,18 @@
 """Every public function and class says what it is and shows it with an example that runs (as a doctest)."""
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
 
+import parityscope
+
 SOURCE = Path(__file__).parents[1] / "src" / "parityscope"
 PARTS = sorted(path.name for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
 
-# The contract of an experiment's file, with its configs, is explained in experiments/contract.py; docs show it at work.
-CONTRACT = {"run", "run_batch", "batch_shape", "plot", "table", "findings"}
+# The contract of a figure's file is explained in papers/figure.py; docs show it at work.
+CONTRACT = {"plot", "table", "findings"}
 
 
 def public_definitions(part):
@@ -21,13 +24,12 @@ def public_definitions(part):
                 yield path, node
 
 
-def needs_no_example(part, node):
-    if part == "cli":  # commands: their examples are the docs' shell blocks
-        return True
-    if part != "experiments":
-        return False
+def needs_no_example(path, node):
+    """Commands are shown by the docs' shell blocks, figures by their report; numbers are lists of fields."""
+    folders = path.relative_to(SOURCE).parts
     bases = {base.id for base in getattr(node, "bases", []) if isinstance(base, ast.Name)}
-    return node.name in {*CONTRACT, "Config"} or "Config" in bases
+    in_figure = "figures" in folders and (node.name in CONTRACT or any(base.endswith("Config") for base in bases))
+    return "cli" in folders or in_figure or "Numbers" in bases
 
 
 def texts(node):
@@ -47,7 +49,7 @@ def test_everything_public_shows_a_running_example(part):
     missing = [
         f"{path.relative_to(SOURCE)}: {node.name}"
         for path, node in public_definitions(part)
-        if not needs_no_example(part, node) and not any(">>>" in text for text in texts(node))
+        if not needs_no_example(path, node) and not any(">>>" in text for text in texts(node))
     ]
     assert not missing
 
@@ -55,3 +57,15 @@ def test_everything_public_shows_a_running_example(part):
 @pytest.mark.parametrize("part", PARTS)
 def test_no_example_is_skipped(part):
     assert not any("doctest: +SKIP" in text for _, node in public_definitions(part) for text in texts(node))
+
+
+def takes_something(public):
+    parameters = inspect.signature(public).parameters
+    return callable(public) and bool(set(parameters) - {"self", "args", "kwargs"})
+
+
+@pytest.mark.parametrize("name", sorted(set(parityscope.__all__) - {"RECIPES", "theory", "InvalidInput"}))
+def test_everything_a_user_imports_says_what_its_arguments_are(name):
+    public = getattr(parityscope, name)
+    text = inspect.getdoc(public) or ""
+    assert not takes_something(public) or "Parameters\n----------\n" in text

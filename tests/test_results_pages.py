@@ -18,7 +18,7 @@ MOST_BYTES = 130_000
 
 def test_the_stored_claims_are_the_current_ones():
     stored = [(claim["id"], claim["statement"]) for claim in STORED["claims"]]
-    assert stored == [(claim.id, claim.statement) for claim in all_claims()], "run `make demo docs-results`"
+    assert stored == [(claim.id, claim.statement) for claim in all_claims()], "run `make docs-results`"
 
 
 def test_every_claim_stands_in_a_table_and_unfolds():
@@ -38,7 +38,7 @@ def test_the_counts_on_top_are_those_of_the_table():
 
 
 @pytest.mark.parametrize("name", FIGURE_IDS)
-def test_every_experiment_has_its_figure_and_command(name):
+def test_every_figure_is_there_with_its_command(name):
     page = (RESULTS / "figures.md").read_text()
     assert f"{{ #{name} }}" in page
     assert f"](figures/{name}.png)" in page

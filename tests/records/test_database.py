@@ -1,4 +1,4 @@
-"""The file itself: upgraded in place, torn tails, many writers."""
+"""The file itself: other versions, torn tails, many writers."""
 
 import json
 import shutil
@@ -12,68 +12,112 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from parityscope.records import SCHEMA_VERSION, Config, Outcome, Store, config_key
-from parityscope.records.database import on_network
+from parityscope import InvalidInput
+from parityscope.records import Config, Result, Store, StoredRow, write_text
+from parityscope.records.database import SCHEMA_VERSION, on_network, row_checksum
 
-VERSION_1 = """
+VERSION_2 = """
 CREATE TABLE rows (
-    key TEXT PRIMARY KEY, experiment TEXT NOT NULL, config TEXT NOT NULL, numbers TEXT NOT NULL,
-    arrays INTEGER NOT NULL, versions TEXT NOT NULL, finished REAL NOT NULL, seconds REAL NOT NULL
-) STRICT
+    key TEXT PRIMARY KEY, experiment TEXT NOT NULL, config TEXT NOT NULL, numbers TEXT NOT NULL, arrays BLOB,
+    versions TEXT NOT NULL, finished REAL NOT NULL, seconds REAL NOT NULL, traceback TEXT NOT NULL,
+    checksum TEXT NOT NULL
+) STRICT;
+CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT
 """
 
 
 class Size(Config):
+    """A config with a number."""
+
+    ROWS = "demo"
     n: int
 
+    def run(self):
+        """Return it."""
+        return Result({"n": self.n}, {"x": torch.ones(50)})
 
-def write_version_1(folder, sizes):
-    """Write a store as the first release did: arrays in files, no checksums."""
-    (folder / "arrays").mkdir(parents=True)
+
+def add(store, n):
+    store.add(Size(n=n), Size(n=n).run(), seconds=0.0)
+
+
+def numbers(store):
+    return [row.numbers["n"] for row in store.rows("demo")] if store.rows() else []
+
+
+def write_version_2(folder, sizes):
+    """Write a store as the first release did: rows do not say which code made them."""
+    folder.mkdir()
     with closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(VERSION_1)
-        connection.execute("PRAGMA user_version = 1")
+        for statement in VERSION_2.split(";"):
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 2")
         for n in sizes:
-            key, has_arrays = config_key("demo", Size(n=n)), n % 2
-            if has_arrays:
-                (folder / "arrays" / f"{key}.safetensors").write_bytes(save({"x": torch.full((3,), float(n))}))
-            values = (key, "demo", Size(n=n).model_dump_json(), json.dumps({"n": n}), has_arrays, "{}", n + 0.5, 2.0)
-            connection.execute("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            arrays = save({"x": torch.full((3,), float(n))}) if n % 2 else None
+            traceback = "Boom" if n == 8 else ""
+            values = (f"key {n}", "demo", json.dumps({"n": n}), json.dumps({"n": n}), arrays, "{}", n + 0.5, 2.0)
+            values = (*values, traceback)
+            connection.execute(f"INSERT INTO rows VALUES ({', '.join('?' * 10)})", (*values, row_checksum(values)))
 
 
-def test_a_store_of_version_1_is_upgraded_in_place_and_loses_nothing(tmp_path):
-    write_version_1(tmp_path, range(1, 9))
-    rows = Store(tmp_path).rows("demo")
-    assert [row.config["n"] for row in rows] == [row.numbers["n"] for row in rows] == list(range(1, 9))
-    assert [row.finished for row in rows] == [n + 0.5 for n in range(1, 9)]
-    assert {row.seconds for row in rows} == {2.0}
+def test_a_store_of_the_first_release_can_be_read(tmp_path):
+    write_version_2(tmp_path / "store", range(1, 9))
+    before = (tmp_path / "store" / "store.sqlite").read_bytes()
+    store = Store(tmp_path / "store")
+    rows = store.rows("demo")
+    assert [row.config["n"] for row in rows] == [row.numbers["n"] for row in rows] == list(range(1, 8))
     assert [float(row.arrays["x"][0]) for row in rows if row.arrays] == [1, 3, 5, 7]
-    assert not (tmp_path / "arrays").exists()
-    assert Store(tmp_path).damaged() == {}
-    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+    assert {row.code for row in rows} == {""}
+    assert [row.config["n"] for row in store.rows(where={"n": (2, 3)})] == [2, 3]
+    assert [row.traceback for row in store.rows(failed=True)] == ["Boom"]
+    assert len(store.keys()) == 7
+    assert store.damaged() == {}
+    assert write_text(store, tmp_path / "text") == 7
+    assert (tmp_path / "store" / "store.sqlite").read_bytes() == before
 
 
-def test_an_upgrade_keeps_the_numbers_of_a_row_whose_arrays_are_gone_and_says_so(tmp_path):
-    write_version_1(tmp_path, (1, 2, 3))
-    (tmp_path / "arrays" / f"{config_key('demo', Size(n=1))}.safetensors").unlink()
-    (tmp_path / "arrays" / f"{config_key('demo', Size(n=3))}.safetensors").write_bytes(b"torn")
-    store = Store(tmp_path)
-    assert [row.numbers["n"] for row in store.rows("demo")] == [2]
-    failed = store.rows("demo", failed=True)
-    assert [row.numbers["n"] for row in failed] == [1, 3]
-    assert all("missing or damaged when the store was upgraded" in row.traceback for row in failed)
-    assert len(list((tmp_path / "arrays").iterdir())) == 1  # what could not be read is not deleted
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store: add(store, 1),
+        lambda store: store.add_rows([StoredRow("demo", {"n": 1}, {})]),
+        lambda store: store.forget(["key 1"]),
+        lambda store: store.lease(["key 1"], "ann", bool),
+        lambda store: store.end_leases("ann"),
+    ],
+)
+def test_it_cannot_be_added_to_and_its_rows_answer_no_config(tmp_path, write):
+    write_version_2(tmp_path / "store", (1, 2))
+    store = Store(tmp_path / "store")
+    assert store.row(Size(n=1)) is None
+    assert Size(n=1) not in store
+    assert store.rows_of(Size) == []
+    with pytest.raises(
+        InvalidInput, match="do not say which code made them, so it can be read but not added to"
+    ) as one:
+        write(store)
+    assert "\n" not in str(one.value)
+    assert numbers(store) == [1, 2]
 
 
-def test_an_upgrade_that_is_interrupted_leaves_version_1(tmp_path, monkeypatch):
-    write_version_1(tmp_path, range(1, 5))
-    monkeypatch.setattr("parityscope.records.database.load", lambda _: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [(1, "was written before the first release"), (SCHEMA_VERSION + 1, "was written by a newer parityscope")],
+)
+def test_other_versions_are_refused_and_stay_as_they_are(tmp_path, version, sentence):
+    add(Store(tmp_path), 1)
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection, connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = (tmp_path / "store.sqlite").read_bytes()
+    with pytest.raises(InvalidInput, match=sentence):
         Store(tmp_path)
-    monkeypatch.undo()
-    assert len(Store(tmp_path).rows("demo")) == 4
+    assert (tmp_path / "store.sqlite").read_bytes() == before
+
+
+def test_a_new_store_has_this_version(tmp_path):
+    Store(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION == 3
 
 
 def test_a_torn_tail_loses_no_earlier_row(tmp_path):
@@ -84,7 +128,7 @@ def test_a_torn_tail_loses_no_earlier_row(tmp_path):
         lengths = []
         log = Path(f"{store.database}-wal")
         for n in range(12):
-            store.add("demo", Size(n=n), {"n": n}, {"x": torch.ones(50)}, seconds=0)
+            add(store, n)
             lengths.append(log.stat().st_size)
         for cut in range(lengths[0], lengths[-1] + 1, 1777):
             for garbled in (False, True):
@@ -93,23 +137,20 @@ def test_a_torn_tail_loses_no_earlier_row(tmp_path):
                 shutil.copy(store.database, copy)
                 tail = b"\xa5" * 3000 if garbled else b""
                 (copy / log.name).write_bytes(log.read_bytes()[:cut] + tail)
-                found = [row.numbers["n"] for row in Store(copy).rows("demo")]
+                found = numbers(Store(copy))
                 assert found == list(range(sum(length <= cut for length in lengths)))
-                Store(copy).add("demo", Size(n=99), {"n": 99}, {}, seconds=0)  # and it can be written to again
-                assert [row.numbers["n"] for row in Store(copy).rows("demo")] == [*found, 99]
+                add(Store(copy), 99)  # and it can be written to again
+                assert numbers(Store(copy)) == [*found, 99]
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from parityscope.records import Config
-from parityscope.records import Store
-class Size(Config):
-    n: int
+from parityscope.records import Store, StoredRow
 first, count = int(sys.argv[2]), int(sys.argv[3])
 store = Store(Path(sys.argv[1]))
 for n in range(first, first + count):
-    store.add("demo", Size(n=n), {"n": n}, {}, seconds=0)
+    store.add_rows([StoredRow("demo", {"n": n}, {"n": n})])
 """
 
 
@@ -123,7 +164,7 @@ def test_many_processes_create_and_write_one_store_at_once(tmp_path):
     for writer in writers:
         _, errors = writer.communicate(timeout=120)
         assert writer.returncode == 0, errors
-    assert sorted(row.numbers["n"] for row in Store(folder).rows("demo")) == list(range(35))
+    assert sorted(numbers(Store(folder))) == list(range(35))
 
 
 def test_a_network_folder_is_recognised():
@@ -139,7 +180,7 @@ def test_a_network_folder_is_recognised():
 def test_on_a_network_folder_the_log_is_not_shared_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("parityscope.records.database.on_network", lambda _: True)
     store = Store(tmp_path)
-    store.add_all("demo", [(Size(n=1), Outcome({"n": 1}))])
+    add(store, 1)
     with closing(sqlite3.connect(store.database)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
-    assert len(store.rows("demo")) == 1
+    assert numbers(store) == [1]

@@ -23,7 +23,7 @@ def test_a_failing_config_is_a_failed_row_and_stops_nothing(tmp_path):
     assert (summary.done, summary.failed, summary.run_now) == (2, 2, 4)
     failed = {row.config["x"]: row.traceback for row in Store(tmp_path / "store").rows("trouble", failed=True)}
     assert "ValueError: no answer for 2" in failed[2]
-    assert 'raise ValueError(f"no answer for {config.x}")' in failed[2]  # the line itself
+    assert 'raise ValueError(f"no answer for {self.x}")' in failed[2]  # the line itself
     assert "TypeError" in failed[3]
 
 
@@ -32,10 +32,10 @@ def test_what_is_done_or_failed_is_not_run_again_unless_asked(tmp_path):
     assert swept(tmp_path, TROUBLE, configs).run_now == 2
     assert swept(tmp_path, TROUBLE, configs).run_now == 0
     assert swept(tmp_path, TROUBLE, configs, retry_failed=True).run_now == 1
-    # Mended: the same ID and config, another run.
+    # Mended: the same config, another run, so another address.
     mended = TROUBLE.replace('== "raise"', '== "nothing"')
-    summary = swept(tmp_path, mended, configs, retry_failed=True)
-    assert (summary.done, summary.failed, summary.run_now) == (2, 0, 1)
+    summary = swept(tmp_path, mended, configs)
+    assert (summary.done, summary.failed, summary.run_now) == (2, 0, 2)
 
 
 def test_a_longer_list_runs_only_what_is_new(tmp_path):
@@ -44,7 +44,7 @@ def test_a_longer_list_runs_only_what_is_new(tmp_path):
 
 
 def test_one_bad_config_in_a_pack_fails_alone(tmp_path):
-    summary = swept(tmp_path, TROUBLE + PACKED, '[Point(x=x, what="raise" if x == 4 else "") for x in range(0, 10)]')
+    summary = swept(tmp_path, PACKED, '[Point(x=x, what="raise" if x == 4 else "") for x in range(0, 10)]')
     assert (summary.done, summary.failed) == (9, 1)
     rows = {row.config["x"]: row.numbers for row in Store(tmp_path / "store").rows("trouble")}
     assert {x: numbers["square"] for x, numbers in rows.items()} == {x: x**2 for x in range(10) if x != 4}
@@ -131,7 +131,7 @@ def test_any_executor_gives_the_same_rows(tmp_path):
 
 
 def test_a_config_that_always_kills_its_worker_is_found_and_given_up_and_no_other_is(tmp_path):
-    launcher = Threads(lambda task: any('"what":"die"' in fields for *_, fields in task.configs))
+    launcher = Threads(lambda task: any('"what":"die"' in fields for _, _, fields, _ in task.configs))
     configs = '[Point(x=x, seconds=0.02, what="die" if x == 4 else "") for x in range(9)]'
     summary = swept(tmp_path, TROUBLE, configs, launcher)
     assert (summary.done, summary.failed) == (8, 1)
@@ -141,7 +141,7 @@ def test_a_config_that_always_kills_its_worker_is_found_and_given_up_and_no_othe
 
 
 def test_a_pack_with_a_killer_in_it_is_taken_apart(tmp_path):
-    launcher = Threads(lambda task: any('"what":"die"' in fields for *_, fields in task.configs))
+    launcher = Threads(lambda task: any('"what":"die"' in fields for _, _, fields, _ in task.configs))
     configs = '[Point(x=x, what="die" if x == 4 else "") for x in range(9)]'
     summary = swept(tmp_path, TROUBLE, configs, launcher, pack=3)
     assert (summary.done, summary.failed) == (8, 1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from parityscope.core.errors import MissingExtra, naming_the_extra
@@ -14,7 +12,7 @@ from parityscope.core.threads import single_threaded
 from parityscope.papers.figure import Scale
 from parityscope.papers.paper import paper_of
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.records.code import code_of
+from parityscope.records.code import code_of_value
 
 Verdict = Literal["holds", "holds in part", "fails", "not testable here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -134,23 +132,7 @@ class Claim:
 
     def code(self) -> str:
         """Return a hash of the statement and of all source that decides its verdict."""
-        parts = [self.statement, str(self.figure), *_code_parts(self.check), *_code_parts(self.needs)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _code_parts(function: Callable[..., Any]) -> Iterator[str]:
-    """Yield what decides a function's result: its code, and what a partial or a closure has fixed."""
-    if isinstance(function, partial):
-        fixed: tuple[Any, ...] = (*function.args, *function.keywords.items())
-        function = function.func
-    else:
-        fixed = tuple(cell.cell_contents for cell in getattr(function, "__closure__", None) or ())
-    yield code_of(function.__module__, function.__qualname__)
-    for value in fixed:
-        if callable(value) and hasattr(value, "__qualname__"):
-            yield from _code_parts(value)
-        else:
-            yield repr(value)
+        return code_of_value([self.statement, self.figure, self.check, self.needs])
 
 
 class ClaimNumbers(Numbers):

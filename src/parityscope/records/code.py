@@ -1,24 +1,37 @@
-"""Which code decides a number: the definitions that a run can reach, and a hash of their text.
+"""Which code decides a number: the definitions that a run can reach, and a hash of them.
 
 A row's address contains this hash, so that an edit makes exactly those rows stale whose computation could see it. The
 unit is a top-level definition (a function, a class, a constant): from the config's class on, every name that a
-definition mentions is followed, through imports, as long as it leads into this project or into a spec. Comments,
-docstrings and blank lines do not count. Libraries do not count either; their versions are stored with the row.
+definition mentions is followed, through imports, as long as it leads into this project, into a spec, or into the
+package that the class is from. Comments, docstrings, layout and the types of arguments do not count; nor do libraries,
+whose versions are stored with the row, nor `parityscope.records`, which stores numbers and decides none.
+
+A module that is used as a value counts as a whole. What is not seen: names put together at run time (`import_module`,
+`eval`, a table that definitions elsewhere enter themselves into), attributes of a module or class that another module
+replaces, modules beside a spec that it imports, and files that are read; for these a config has its `VERSION`.
+The source is read once per process, when it is first asked for.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import linecache
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.util import find_spec
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-_PROJECT = "parityscope"
+from pydantic import BaseModel
+
+from parityscope.core.errors import InvalidInput
+from parityscope.records.source import source_of
+
+_PROJECT, _SPEC = "parityscope", "parityscope_spec_"
+_DECIDES_NOTHING = "parityscope.records"
+_EVERYTHING = "*"
 
 
 @cache
@@ -36,180 +49,153 @@ def code_of(module: str, name: str) -> str:
 
 
 @cache
-def reached(module: str, name: str) -> dict[str, str]:
+def reached(module: str, name: str) -> Mapping[str, str]:
     """Return the text of every definition that `name` of `module` can reach, by its full name.
 
-    >>> "parityscope.core.errors.InvalidInput" in reached("parityscope.core.errors", "MissingExtra")
-    True
+    >>> list(reached("parityscope.core.errors", "MissingExtra"))
+    ['parityscope.core.errors.MissingExtra', 'parityscope.core.errors.InvalidInput']
     """
+    own = module.split(".", maxsplit=1)[0]
     found: dict[str, str] = {}
-    waiting = [(module, name)]
+    waiting = list(_places(f"{module}.{name.split('.', maxsplit=1)[0]}", own))
+    if not waiting or waiting[0][1] == _EVERYTHING:
+        raise InvalidInput(
+            f"the source of {name} in {module} cannot be found, so that its rows could not be told from those of other"
+            " code: define it in a file"
+        )
     while waiting:
-        place = _home(*waiting.pop())
-        if place is None or ".".join(place) in found:
-            continue
-        source = _source(place[0])
-        found[".".join(place)] = source.texts[place[1]]
-        waiting += source.mentioned(place[1])
+        module, top = waiting.pop()
+        if f"{_label(module)}.{top}" not in found:
+            found[f"{_label(module)}.{top}"], places = _definition(module, top, own)
+            waiting += places
     return found
 
 
-def _home(module: str, name: str) -> tuple[str, str] | None:
-    """Return where a name is defined, following imports; none where that is outside the project."""
-    top = name.split(".", maxsplit=1)[0]
-    seen = set()
-    while (module, top) not in seen:
-        seen.add((module, top))
-        if not _is_ours(module):
-            return None
-        source = _source(module)
-        if top in source.texts:
-            return module, top
-        if top not in source.imports:
-            return None  # a builtin, or a whole module
-        module, top = source.imports[top]
-    return None
-
-
-def _is_ours(module: str) -> bool:
-    return module.split(".", maxsplit=1)[0] == _PROJECT or module.startswith(f"{_PROJECT}_spec_")
-
-
-@dataclass
-class _Source:
-    """One module: the text of its definitions, what it imports, and what each definition mentions."""
-
-    module: str
-    texts: dict[str, str] = field(default_factory=dict)
-    imports: dict[str, tuple[str, str]] = field(default_factory=dict)  # name → (module, name there; "" for a module)
-    nodes: dict[str, list[ast.stmt]] = field(default_factory=dict)
-
-    def mentioned(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield (module, name) of everything a definition mentions."""
-        own = dict(self.imports)
-        for node in self.nodes[name]:
-            for inner in _walk(node):
-                own |= _imported(inner)
-        for node in self.nodes[name]:
-            for inner in _walk(node):
-                if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
-                    module, there = own.get(inner.value.id, ("", ""))
-                    whole = f"{module}.{there}" if there else module
-                    if module and _is_module(whole):
-                        yield whole, inner.attr
-                elif isinstance(inner, ast.Name):
-                    yield own.get(inner.id, (self.module, inner.id))
-
-
 @cache
-def _source(module: str) -> _Source:
-    text = _text_of(module)
-    tree = ast.parse(text)
-    lines = _without_comments(text, tree)
-    source = _Source(module=module)
-    for node in _statements(tree.body):
-        source.imports |= _imported(node)
-        for name in _bound(node):
-            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
-            kept = (line.rstrip() for line in lines[first - 1 : node.end_lineno])
-            part = "\n".join(line for line in kept if line)
-            source.texts[name] = f"{source.texts[name]}\n{part}" if name in source.texts else part
-            source.nodes.setdefault(name, []).append(node)
-    return source
+def _definition(module: str, name: str, own: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the text of a definition, and the places of those that it mentions."""
+    source = source_of(module)
+    assert source is not None
+    if name == _EVERYTHING:
+        imported = [target for targets in source.imports.values() for target in targets]
+        places = [place for target in (*source.stars, *imported) for place in _places(target, own)]
+        return "", [*((module, one) for one in source.definitions), *places]
+    lines, places = [source.text(name)], []
+    for written, target in sorted(source.mentioned(name)):
+        found = list(_places(target, own))
+        places += found
+        # What a name stands for is part of the text: an import may change while nothing else does.
+        lines += [f"{written} = {_label(there)}.{one}" for there, one in found] or [f"{written} = {target}"]
+    return "\n".join(lines), places
 
 
-def _text_of(module: str) -> str:
-    """Return the source of a module; that of a spec may exist in memory only."""
-    loaded = sys.modules.get(module)
-    path = getattr(loaded, "__file__", None) or _path_of(module)
-    if path is None:
-        return ""
-    return "".join(linecache.getlines(path)) if not Path(path).is_file() else Path(path).read_text()
+def code_of_value(value: object) -> str:
+    """Return a hash of all source and settings that decide what a function, or a value with functions in it, does.
+
+    >>> code_of_value(partial(round, ndigits=2)) == code_of_value(partial(round, ndigits=3))
+    False
+    >>> code_of_value(object())
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: a value of type object cannot be part of a row's address: use numbers, text, \
+lists, dicts, dataclasses, and functions that are defined in files
+    """
+    return hashlib.sha256("\n".join(_parts(value)).encode()).hexdigest()[:16]
 
 
-def _path_of(module: str) -> str | None:
-    spec = find_spec(module)
-    return None if spec is None else spec.origin
+def _parts(value: Any) -> Iterator[str]:
+    """Yield what decides a value, in an order of its own."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        yield repr(value)
+    elif isinstance(value, partial):
+        yield from _parts([value.func, value.args, value.keywords])
+    elif isinstance(value, BaseModel):
+        yield from _parts([type(value), value.model_dump_json()])
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from _parts([type(value), {one.name: getattr(value, one.name) for one in fields(value)}])
+    elif isinstance(value, list | tuple):
+        if type(value) not in (list, tuple):
+            yield from _parts(type(value))
+        yield f"{len(value)} values"
+        for one in value:
+            yield from _parts(one)
+    elif isinstance(value, set | frozenset):
+        yield from _parts(sorted(code_of_value(one) for one in value))
+    elif isinstance(value, Mapping):
+        yield from _parts([part for item in value.items() for part in item])
+    elif callable(value) and hasattr(value, "__qualname__"):
+        yield from _function_parts(value)
+    else:
+        raise InvalidInput(
+            f"a value of type {type(value).__name__} cannot be part of a row's address: use numbers, text, lists,"
+            " dicts, dataclasses, and functions that are defined in files"
+        )
 
 
-@cache
-def _is_module(name: str) -> bool:
-    if not _is_ours(name):
-        return False
-    try:
-        return name in sys.modules or find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+def _function_parts(function: Any) -> Iterator[str]:
+    """Yield the code of a function or class and what it carries along: a bound object, a closure, defaults."""
+    module, name = function.__module__ or "builtins", function.__qualname__
+    if not isinstance(bound := getattr(function, "__self__", None), ModuleType | None):
+        yield from _parts(bound)
+    if _is_library(module):
+        yield f"{module}.{name}"
+        return
+    if name.startswith("<lambda>"):  # it has no name of its own: take the definition it stands in
+        source = source_of(module)
+        name = (source and source.definition_at(function.__code__.co_firstlineno)) or name
+    yield code_of(module, name)
+    if "<" in function.__qualname__:
+        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        fixed = [one for one in cells if one is not function]
+        yield from _parts([fixed, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)])
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield top-level statements, also those inside `if`, `try` and `with`."""
-    for node in body:
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(node, part, []))
-        else:
-            yield node
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    """Return the names a top-level statement defines."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    targets = [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else targets
-    return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
-
-
-def _imported(node: ast.AST) -> dict[str, tuple[str, str]]:
-    """Return what an import statement binds."""
-    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        return {
-            alias.asname or alias.name: (whole, "")
-            if _is_module(whole := f"{node.module}.{alias.name}")
-            else (node.module, alias.name)
-            for alias in node.names
-        }
-    if isinstance(node, ast.Import):
-        return {
-            alias.asname or alias.name.split(".")[0]: (alias.name if alias.asname else alias.name.split(".")[0], "")
-            for alias in node.names
-        }
-    return {}
-
-
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes below but for the types of arguments and results, which decide no number."""
-    yield node
-    for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns") and not isinstance(node, ast.AnnAssign):
+def _places(full_name: str, own: str) -> Iterator[tuple[str, str]]:
+    """Yield where a dotted name is defined, following imports; nothing where that is a library's or a builtin."""
+    seen: set[str] = set()
+    waiting = [full_name]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or not _counts(name, own):
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, ast.AST):
-                yield from _walk(one)
+        seen.add(name)
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            module, rest = ".".join(parts[:length]), parts[length:]
+            source = source_of(module)
+            if source is None:
+                continue
+            targets = source.full_names(rest[0]) if rest else []
+            if rest and rest[0] in source.definitions:
+                yield module, rest[0]
+            elif not rest or (not targets and not rest[0].startswith("__")):
+                yield module, _EVERYTHING  # a module as a value, or a name that it makes in some other way
+            waiting += [".".join([target, *rest[1:]]) for target in targets]
+            break
 
 
-def _without_comments(text: str, tree: ast.Module) -> list[str]:
-    """Return the lines of a module with comments and docstrings blanked; line numbers stay."""
-    lines = [line.encode() for line in text.split("\n")]
-    quoted: dict[int, list[tuple[int, int]]] = {}  # line → columns that are inside a string
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.JoinedStr) and isinstance(getattr(node, "value", ""), str | bytes):
-            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                start = node.col_offset if number == node.lineno else 0
-                end = node.end_col_offset if number == node.end_lineno else len(lines[number - 1])
-                quoted.setdefault(number, []).append((start, end or 0))
-    for number, line in enumerate(lines, start=1):
-        place = line.find(b"#")
-        while place >= 0:
-            if not any(start <= place < end for start, end in quoted.get(number, [])):
-                lines[number - 1] = line[:place]
-                break
-            place = line.find(b"#", place + 1)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
-                for number in range(first.lineno, (first.end_lineno or first.lineno) + 1):
-                    lines[number - 1] = b""
-    return [line.decode() for line in lines]
+def _counts(name: str, own: str) -> bool:
+    top = name.split(".", maxsplit=1)[0]
+    counts = top in (_PROJECT, own) or top.startswith(_SPEC)
+    return counts and not f"{name}.".startswith(f"{_DECIDES_NOTHING}.")
+
+
+def _label(module: str) -> str:
+    """Return a module's name for the hash: a spec is called the same wherever it comes from and whatever else is in it.
+
+    >>> _label("parityscope_spec_5d41402a"), _label("parityscope.runs")
+    ('spec', 'parityscope.runs')
+    """
+    if module.startswith(_SPEC):
+        return "spec"
+    if module in ("__main__", "__mp_main__"):
+        return Path(getattr(sys.modules[module], "__file__", None) or module).stem
+    return module
+
+
+def _is_library(module: str) -> bool:
+    top = module.split(".", maxsplit=1)[0]
+    if top == _PROJECT or top.startswith(_SPEC) or top in ("__main__", "__mp_main__"):
+        return False
+    place = getattr(sys.modules.get(module), "__file__", None)
+    installed = [sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")]
+    return place is None or any(Path(place).is_relative_to(folder) for folder in installed)

@@ -69,8 +69,12 @@ def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> Non
         for one in rows
     ]
     write_atomically(folder / f"{name}.csv", _csv_of(_as_columns(plain)))
-    arrays = {f"{index}.{key}": array.numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()}
-    if arrays:
+    arrays: dict[str, Any] = {
+        f"{index}.{key}": array.detach().numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()
+    }
+    if not arrays:
+        (folder / f"{name}.npz").unlink(missing_ok=True)  # of rows that were shown before
+    else:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
         write_atomically(folder / f"{name}.npz", buffer.getvalue())

@@ -83,8 +83,10 @@ class Row(Generic[ConfigT, NumbersT]):
     def of(cls, config: ConfigT, result: Result, seconds: float = 0.0) -> Row[ConfigT, Any]:
         """Return the row of a result that has just been computed."""
         numbers = result.numbers
-        typed = numbers if isinstance(numbers, Numbers) else config.NUMBERS.model_validate(numbers)
-        return Row(config, typed, result.arrays, config.code(), current_versions(), seconds=seconds)
+        if not isinstance(numbers, config.NUMBERS):
+            plain = numbers.model_dump() if isinstance(numbers, Numbers) else numbers
+            numbers = config.NUMBERS.model_validate(plain)
+        return Row(config, numbers, result.arrays, config.code(), current_versions(), seconds=seconds)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,10 @@ class InProcess:
 class _AtOnce(Executor):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_result(function(*arguments, **keywords))
+        try:
+            future.set_result(function(*arguments, **keywords))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
 

@@ -124,6 +124,7 @@ def spec_module(source: str, filename: str) -> ModuleType:
     if name not in sys.modules:
         module = ModuleType(name)
         module.__file__ = filename
+        module.__dict__["__source__"] = source  # the file may have changed since, or be on another machine
         sys.modules[name] = module
         # Tracebacks show the lines of a spec also on machines that do not have the file.
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)

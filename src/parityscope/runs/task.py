@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
-from parityscope.records import Config, Outcome, Result
+from parityscope.records import Config, Outcome, Result, Row
 from parityscope.runs.spec import Pack, Work, spec_module
 from parityscope.training.checkpoint import checkpoints_in
 
@@ -27,24 +27,27 @@ _LOG = logging.getLogger(__name__)
 class Task:
     """A pack as it travels: names and JSON only, so that a worker needs no file of the client's.
 
-    >>> task = Task(None, (("parityscope.papers.h1.figures.figure_1", "WorkedExample", '{"temperature": 0.01}'),))
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> task = task_of(Pack((WorkedExample(temperature=0.01),), ("key",)))
     >>> run_task(task)[0].numbers["label"]
     1
     """
 
     source: str | None
-    configs: tuple[tuple[str, str, str], ...]  # (module, class, fields as JSON)
+    configs: tuple[tuple[str, str, str, str], ...]  # (module, class, fields as JSON, code)
 
 
 def task_of(pack: Pack) -> Task:
     """Return the task of a pack.
 
     >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> task_of(Pack((WorkedExample(bits=(1, 0), support=(0,), temperature=0.5),), ("key",))).configs[0][1:]
+    >>> task_of(Pack((WorkedExample(bits=(1, 0), support=(0,), temperature=0.5),), ("key",))).configs[0][1:3]
     ('WorkedExample', '{"bits":[1,0],"support":[0],"temperature":0.5}')
     """
-    described = tuple((type(c).__module__, type(c).__qualname__, c.model_dump_json()) for c in pack.configs)
-    return Task(pack.source, described)
+    return Task(
+        pack.source,
+        tuple((type(c).__module__, type(c).__qualname__, c.model_dump_json(), c.code()) for c in pack.configs),
+    )
 
 
 def check_configs_travel(work: Work) -> None:
@@ -69,7 +72,8 @@ def check_configs_travel(work: Work) -> None:
 def run_task(task: Task, checkpoints: Path | None = None) -> list[Outcome]:
     """Run a pack on one thread, long trainings with a place for their checkpoints; the entry point of every worker.
 
-    >>> task = Task(None, (("parityscope.papers.h1.figures.figure_1", "WorkedExample", '{"temperature": 0.01}'),))
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> task = task_of(Pack((WorkedExample(temperature=0.01),), ("key",)))
     >>> round(run_task(task)[0].numbers["prediction"], 6)  # sharp attention: the construction of Proposition 3
     1.0
     """
@@ -80,16 +84,25 @@ def run_task(task: Task, checkpoints: Path | None = None) -> list[Outcome]:
 def run_task_on_all_threads(task: Task) -> list[Outcome]:
     """Run a pack with as many threads as torch has.
 
-    >>> task = Task(None, (("parityscope.papers.h1.figures.figure_1", "WorkedExample", '{"temperature": 0.01}'),))
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> task = task_of(Pack((WorkedExample(temperature=0.01),), ("key",)))
     >>> run_task_on_all_threads(task)[0].numbers == run_task(task)[0].numbers
     True
     """
     if task.source is not None:
         spec_module(task.source, "the sweep's spec")
-    configs = [
-        attrgetter(name)(import_module(module)).model_validate_json(fields) for module, name, fields in task.configs
-    ]
-    return _run_pack(configs)
+    return _run_pack([_config(*described) for described in task.configs])
+
+
+def _config(module: str, name: str, fields: str, code: str) -> Config:
+    """Return a config that has arrived; a worker with other source must not make rows of the sender's address."""
+    config: Config = attrgetter(name)(import_module(module)).model_validate_json(fields)
+    if config.code() != code:
+        raise InvalidInput(
+            f"the source of {name} is not the same here as where the work was handed out (code {config.code()}, not"
+            f" {code}): it was edited meanwhile, or this machine has another version; run again with the same one"
+        )
+    return config
 
 
 def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
@@ -99,7 +112,7 @@ def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
         try:
             results = type(configs[0]).run_batch(configs)
             seconds = (time.perf_counter() - started) / len(configs)
-            return [_outcome(result, seconds) for _, result in zip(configs, results, strict=True)]
+            return [_outcome(config, result, seconds) for config, result in zip(configs, results, strict=True)]
         except Exception:
             name = type(configs[0]).__name__
             _LOG.warning("%d configs of %s failed together and are run one by one:", len(configs), name, exc_info=True)
@@ -109,12 +122,14 @@ def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
 def _run_one(config: Config) -> Outcome:
     started = time.perf_counter()
     try:
-        return _outcome(config.run(), time.perf_counter() - started)
+        result = config.run()
+        return _outcome(config, result, time.perf_counter() - started)
     except Exception:
         return Outcome(seconds=time.perf_counter() - started, traceback=traceback.format_exc())
 
 
-def _outcome(result: Result, seconds: float) -> Outcome:
-    outcome = Outcome.of(result, seconds)
-    json.dumps(outcome.numbers)  # what cannot be stored fails here, with the run's own traceback
+def _outcome(config: Config, result: Result, seconds: float) -> Outcome:
+    """Return a result as it is stored; what cannot be stored fails here, with the run's own traceback."""
+    outcome = Outcome.of(Result(Row.of(config, result).numbers, result.arrays), seconds)
+    json.dumps(outcome.numbers)
     return outcome

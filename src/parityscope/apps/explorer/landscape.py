@@ -14,9 +14,9 @@ from parityscope.apps.explorer.frames import CIRCLES, rounded
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
-from parityscope.papers.h1.figures.why_it_fails import gradient_parts
 from parityscope.problems import Parity
 from parityscope.risk import population_risk
+from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.training.build import build_model
 from parityscope.training.learning import learn
 from parityscope.training.recipes import Recipe
@@ -193,7 +193,7 @@ def _share(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) 
 def _snippet(settings: LandscapeSettings, step: int, loss: str) -> str:
     """Return the Python lines that split the gradient at this moment."""
     return settings.snippet(step) + (
-        "\nfrom parityscope.papers.h1.figures.why_it_fails import gradient_parts\n\n"
+        "\nfrom parityscope.risk.gradient_parts import gradient_parts\n\n"
         f'dependent, free = gradient_parts(run.model, run.problems, "{loss}")\n'
         "print(dependent, free)  # runs × (heads · 2): the part that depends on B, and the part that does not\n"
     )

@@ -225,13 +225,13 @@ CLAIMS = (
         "For any frozen attention and any embeddings some support has risk ≥ (1 − 2m/2^⌈(n−1)/5m⌉)(1 − ‖α‖‖β‖·5m²/n)².",
         _theorem_11,
         seconds=8,
-        experiment="H1-frozen-attention",
+        figure="H1-frozen-attention",
     ),
     Claim(
         "H1-remark-12",
         "If m²‖α‖‖β‖ = o(n), the risk behind frozen attention tends to 1, and so does each factor of Theorem 11.",
         _remark_12,
         seconds=1,
-        experiment="H1-frozen-attention",
+        figure="H1-frozen-attention",
     ),
 )

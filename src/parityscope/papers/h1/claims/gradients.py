@@ -140,7 +140,7 @@ CLAIMS = (
         "The risk satisfies the PL condition ½‖∇L‖² ≥ μL with μ = min{64μ₁, μ₂}/2^{n+1} > 0.",
         _lemma_8,
         seconds=2,
-        experiment="H1-why-it-fails",
+        figure="H1-why-it-fails",
     ),
     Claim(
         "H1-lemma-17",

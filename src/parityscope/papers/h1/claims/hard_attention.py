@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,8 +12,8 @@ from parityscope import theory
 from parityscope.models import ParityTransformer
 from parityscope.models.positions import circle
 from parityscope.papers.claim import Check, Claim, Context
-from parityscope.papers.figure import Scale
 from parityscope.problems import Parity, seeded_generator
+from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk.frozen_hard_attention import hard_attention_cells, worst_support
 
 _GRID = ((6, 1), (8, 1), (8, 2), (10, 2), (12, 2), (12, 3), (14, 3), (12, 4), (15, 5), (12, 6))
@@ -31,8 +30,8 @@ def _blocks(n: int, m: int) -> Tensor:
     return scores
 
 
-def _lowest_risk(n: int, m: int, tries: int, generator: torch.Generator) -> tuple[float, int]:
-    """Search frozen hard heads for the lowest Bayes risk of the worst hidden bit; return it and the evaluations.
+def _lowest_risk(n: int, m: int, tries: int, generator: torch.Generator) -> float:
+    """Search frozen hard heads for the lowest Bayes risk of the worst hidden bit.
 
     One hidden bit is the easiest support: every other support that contains the worst bit has at least its risk.
     """
@@ -54,32 +53,55 @@ def _lowest_risk(n: int, m: int, tries: int, generator: torch.Generator) -> tupl
         risk = worst_support(hard_attention_cells(scores), 1).risk
         if risk <= best:
             best, best_scores = risk, scores
-    return best, tries
+    return best
 
 
-@lru_cache(maxsize=1)
-def _searched(scale: Scale) -> list[dict[str, Any]]:
-    """Return the lowest risk found at every size of the grid, beside both bounds; two checks judge the same search."""
-    context, generator = Context(scale), seeded_generator(0, "start")
-    grid = _GRID[: context.at(smoke=4, reference=len(_GRID), paper=len(_GRID))]
-    cells = []
-    for n, m in grid:
-        risk, evaluations = _lowest_risk(n, m, context.at(smoke=40, demo=150, reference=500), generator)
-        cells.append(
-            {
-                "n": n,
-                "m": m,
-                "lowest_bayes_risk": risk,
-                "bound": theory.fixed_hard_attention_bound(n, m),
-                "information_bound": theory.hard_attention_information_bound(n, m),
-                "evaluations": evaluations,
-            }
-        )
-    return cells
+class HardHeadSearchNumbers(Numbers):
+    """The lowest risk found at every size."""
+
+    lowest_bayes_risk: tuple[float, ...]
+
+
+class HardHeadSearch(Config):
+    """A search for the best frozen hard heads at several sizes (n, m); two claims judge the same one."""
+
+    ROWS: ClassVar[str] = "H1-hard-heads"
+    NUMBERS: ClassVar[type[Numbers]] = HardHeadSearchNumbers
+
+    sizes: tuple[tuple[int, int], ...]
+    tries: int
+
+    def run(self) -> Result:
+        """Search size by size."""
+        generator = seeded_generator(0, "start")
+        risks = tuple(_lowest_risk(n, m, self.tries, generator) for n, m in self.sizes)
+        return Result(HardHeadSearchNumbers(lowest_bayes_risk=risks))
+
+
+def _search(context: Context) -> list[HardHeadSearch]:
+    sizes = _GRID[: context.at(smoke=4, reference=len(_GRID), paper=len(_GRID))]
+    return [HardHeadSearch(sizes=sizes, tries=context.at(smoke=40, demo=150, reference=500))]
+
+
+def _searched(context: Context) -> list[dict[str, Any]]:
+    """Return the lowest risk found at every size of the grid, beside both bounds."""
+    row: Row[HardHeadSearch, HardHeadSearchNumbers]
+    (row,) = map(context.row, _search(context))
+    return [
+        {
+            "n": n,
+            "m": m,
+            "lowest_bayes_risk": risk,
+            "bound": theory.fixed_hard_attention_bound(n, m),
+            "information_bound": theory.hard_attention_information_bound(n, m),
+            "evaluations": row.config.tries,
+        }
+        for (n, m), risk in zip(row.config.sizes, row.numbers.lowest_bayes_risk, strict=True)
+    ]
 
 
 def _corollary_20(context: Context) -> Check:
-    cells = _searched(context.scale)
+    cells = _searched(context)
     margin = min(cell["lowest_bayes_risk"] - cell["bound"] for cell in cells)
     evaluations = sum(cell["evaluations"] for cell in cells)
     return Check(
@@ -98,7 +120,7 @@ def _corollary_20(context: Context) -> Check:
 
 def _remark_13(context: Context) -> Check:
     """The corollary goes silent at m ≈ n/log₂ n; information theory carries the remark to every m = o(n)."""
-    cells = _searched(context.scale)
+    cells = _searched(context)
     margin = min(cell["lowest_bayes_risk"] - cell["information_bound"] for cell in cells)
     silent = {
         n: next(m for m in range(1, n + 1) if theory.fixed_hard_attention_bound(n, m) <= 0) for n in (100, 1000, 10000)
@@ -185,20 +207,22 @@ CLAIMS = (
         "With frozen hard attention no classification head beats chance unless the number of heads is of order n.",
         _remark_13,
         seconds=5,
-        experiment="H1-frozen-attention",
+        figure="H1-frozen-attention",
+        needs=_search,
     ),
     Claim(
         "H1-corollary-20",
         "For frozen hard attention and any classification head, some support has risk ≥ 1 − 2m/2^⌈(n−1)/m⌉.",
         _corollary_20,
         seconds=5,
-        experiment="H1-frozen-attention",
+        figure="H1-frozen-attention",
+        needs=_search,
     ),
     Claim(
         "H1-proposition-21",
         "As τ → 0, if no two hidden bits satisfy |i − j| ≤ 1, heads with soft risk 0 have hard risk 0.",
         _proposition_21,
         seconds=1,
-        experiment="H1-adjacent-bits",
+        figure="H1-adjacent-bits",
     ),
 )

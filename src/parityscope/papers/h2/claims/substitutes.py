@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from statistics import median
 
 import torch
 
+from parityscope.core.statistics import median
 from parityscope.models import FFNN1
 from parityscope.models.positions import orthogonal
 from parityscope.papers.claim import Check, Claim, Context
@@ -166,21 +166,21 @@ CLAIMS = (
         "Rapid feature discovery needs exact softmax: linear and component-wise attention do not match it.",
         _softmax,
         seconds=1,
-        experiment="H2-softmax",
+        figure="H2-softmax",
     ),
     Claim(
         "H2-temperature",
         "Isolation of the pair survives only in a band of temperatures, under- and overflow included.",
         _temperature,
         seconds=1,
-        experiment="H2-softmax",
+        figure="H2-softmax",
     ),
     Claim(
         "H2-samples",
         "A polynomial number of examples is enough for the one step.",
         _samples,
         seconds=8,
-        experiment="H2-samples",
+        figure="H2-samples",
     ),
     Claim(
         "H2-ffnn",

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
 from parityscope.papers.claim import Check, Claim, Context
 from parityscope.papers.own.claims.bounded import bounded_score
-from parityscope.problems import Parity, draw_problems, seeded_generator
+from parityscope.problems import Parity, seeded_generator
+from parityscope.records import Row
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import closed_form_mean
 from parityscope.risk.losses import named_loss
+from parityscope.runs.training import Training, TrainingNumbers, training
 from parityscope.theory import one_gradient_samples
-from parityscope.training.learning import learn
 from parityscope.training.one_gradient import counts_around, smallest_samples
 from parityscope.training.pair_step import fitted_exponent
 
+_NOISE = 0.2
 
-def _one_step(context: Context) -> Check:
-    """Take one plain gradient step from exactly uniform logits, orthogonal positions, every k."""
-    n, seeds = 100, context.at(smoke=4, reference=32)
-    losses = {}
-    for k in range(2, 11):
-        # At uniform attention ∂log C/∂s_j = (1_B − k/n)·π/(n·sin(πk/n))·k: 40 units are far more than log n.
-        rate = 40 * n * math.sin(math.pi * k / n) / (k * math.pi)
-        run = learn(
-            draw_problems(n, k, range(seeds)),
+
+def _rows(context: Context, trainings: Sequence[Training]) -> list[Row[Training, TrainingNumbers]]:
+    return [context.row(one) for one in trainings]
+
+
+def _one_step_trainings(context: Context) -> list[Training]:
+    """Return one plain gradient step from exactly uniform logits, orthogonal positions, every k."""
+    n, seeds = 100, range(context.at(smoke=4, reference=32))
+    return [
+        training(
             "bounded",
-            range(seeds),
+            n,
+            k,
+            seeds=seeds,
             positions="orthogonal",
             heads=1,
             start_radius=0.0,
             optimiser="gradient-descent",
-            learning_rate=rate,
+            # At uniform attention ∂log C/∂s_j = (1_B − k/n)·π/(n·sin(πk/n))·k: 40 units are far more than log n.
+            learning_rate=40 * n * math.sin(math.pi * k / n) / (k * math.pi),
             steps=1,
         )
-        assert run.worst_loss is not None
-        losses[k] = float(run.worst_loss.max())
+        for k in range(2, 11)
+    ]
+
+
+def _one_step(context: Context) -> Check:
+    """Take the largest loss on any input of any seed, by k."""
+    rows = _rows(context, _one_step_trainings(context))
+    n, seeds = rows[0].config.n, len(rows[0].config.seeds)
+    losses = {row.config.k: max(row.numbers.worst_loss or ()) for row in rows}
     return Check(
         "holds" if max(losses.values()) < 1e-6 else "fails",
         f"worst loss over all inputs at most {max(losses.values()):.1e} for k = 2 … 10, {seeds} of {seeds} seeds",
@@ -46,20 +60,34 @@ def _one_step(context: Context) -> Check:
     )
 
 
+def _few_steps_trainings(context: Context) -> list[Training]:
+    seeds = range(context.at(smoke=4, reference=16))
+    sizes = ((100, 3), (100, 10)) if context.scale == "smoke" else ((100, 3), (100, 10), (1000, 3), (1000, 10))
+    return [training("one-step", n, k, seeds=seeds) for n, k in sizes]
+
+
 def _few_steps(context: Context) -> Check:
     """Count the steps of one head with ⌈3k log n⌉ numbers."""
-    seeds = context.at(smoke=4, reference=16)
-    sizes = ((100, 3), (100, 10)) if context.scale == "smoke" else ((100, 3), (100, 10), (1000, 3), (1000, 10))
-    most, learned, trials = 0, 0, 0
-    for n, k in sizes:
-        run = learn(draw_problems(n, k, range(seeds)), "one-step", range(seeds))
-        most, learned, trials = max(most, int(run.steps.max())), learned + run.success.successes, trials + seeds
+    rows = _rows(context, _few_steps_trainings(context))
+    seeds, most = len(rows[0].config.seeds), max(max(row.numbers.steps) for row in rows)
+    learned, trials = sum(sum(row.numbers.learned) for row in rows), seeds * len(rows)
     return Check(
         "holds" if learned == trials and most <= 3 else "holds in part",
         f"{learned} of {trials} seeds in at most {most} steps",
-        {"sizes": [list(size) for size in sizes], "seeds": seeds, "learned": learned, "most_steps": most},
+        {
+            "sizes": [[row.config.n, row.config.k] for row in rows],
+            "seeds": seeds,
+            "learned": learned,
+            "most_steps": most,
+        },
         "Gauss–Newton steps on log C from exactly uniform attention, random-sign positions, one head, r = ⌈3k log n⌉.",
     )
+
+
+def _squared_hinge_trainings(context: Context) -> list[Training]:
+    seeds = range(context.at(smoke=4, reference=8))
+    losses = ("hinge", "squared-hinge", "log-correlation")
+    return [training("bounded", 60, 5, seeds=seeds, loss=loss, steps=400) for loss in losses]
 
 
 def _squared_hinge(context: Context) -> Check:
@@ -76,33 +104,37 @@ def _squared_hinge(context: Context) -> Check:
             for p in (one, other)
         ]
         difference = max(difference, float((extra[0] - extra[1]).abs()))
-    seeds = context.at(smoke=4, reference=8)
-    shares = {}
-    for loss in ("hinge", "squared-hinge"):
-        run = learn(draw_problems(60, 5, range(seeds)), "bounded", range(seeds), loss=loss, steps=400)
-        shares[loss] = run.success.successes
-    clean = learn(draw_problems(60, 5, range(seeds)), "bounded", range(seeds), steps=400).success.successes
+    rows = _rows(context, _squared_hinge_trainings(context))
+    learned = {row.config.recipe.loss: sum(row.numbers.learned) for row in rows}
+    seeds, squared, clean = len(rows[0].config.seeds), learned["squared-hinge"], learned["log-correlation"]
     return Check(
-        "holds" if difference < 1e-12 and shares["squared-hinge"] < clean else "holds in part",
-        f"(60, 5): {shares['squared-hinge']} of {seeds} with squared hinge, {clean} with log C",
-        {"largest_dependence_on_B": difference, "learned": {**shares, "log C": clean}, "seeds": seeds},
+        "holds" if difference < 1e-12 and squared < clean else "holds in part",
+        f"(60, 5): {squared} of {seeds} with squared hinge, {clean} with log C",
+        {
+            "largest_dependence_on_B": difference,
+            "learned": {"hinge": learned["hinge"], "squared-hinge": squared, "log C": clean},
+            "seeds": seeds,
+        },
         "The squared-hinge risk minus twice the hinge risk was compared for two supports at the same weights; then the"
         " same training with three losses, near-uniform start, 400 steps.",
     )
 
 
+def _circle_trainings(context: Context) -> list[Training]:
+    sizes = ((12, 2),) if context.scale == "smoke" else ((12, 3), (16, 4))
+    seeds = range(context.at(smoke=4, reference=16))
+    return [training("repaired", n, k, seeds=seeds) for n, k in sizes]
+
+
 def _circle(context: Context) -> Check:
     """Train H1's own model with the bounded readout."""
-    seeds = context.at(smoke=4, reference=16)
-    sizes = ((12, 2),) if context.scale == "smoke" else ((12, 3), (16, 4))
-    learned = {
-        f"{n}, {k}": learn(draw_problems(n, k, range(seeds)), "repaired", range(seeds)).success.successes
-        for n, k in sizes
-    }
+    rows = _rows(context, _circle_trainings(context))
+    seeds = len(rows[0].config.seeds)
+    learned = {f"{row.config.n}, {row.config.k}": sum(row.numbers.learned) for row in rows}
     complete = all(count == seeds for count in learned.values())
     return Check(
         "holds in part" if complete else "fails",
-        f"{sum(learned.values())} of {seeds * len(sizes)} seeds learn with 2k numbers",
+        f"{sum(learned.values())} of {seeds * len(rows)} seeds learn with 2k numbers",
         {"learned": learned, "seeds": seeds},
         "H1's circle, k heads, 2k numbers, bounded readout. In part: near-uniform distinct heads, a rate of 1/t and"
         " not a linear one, measured and not proved for k heads; docs/explanation/repaired-circle.md has all sizes.",
@@ -146,22 +178,24 @@ def _samples(context: Context) -> Check:
     )
 
 
+def _noise_and_bias_trainings(context: Context) -> list[Training]:
+    seeds = range(context.at(smoke=4, reference=16))
+    return [training("one-step", 60, 4, seeds=seeds, bias=0.3, noise=_NOISE)]
+
+
 def _noise_and_bias(context: Context) -> Check:
     """Train on noisy labels and biased bits, from the population and from examples."""
-    seeds = context.at(smoke=4, reference=16)
-    problems = draw_problems(60, 4, range(seeds), bias=0.3, noise=0.2)
-    run = learn(problems, "one-step", range(seeds))
-    noise = 0.2
+    (row,) = _rows(context, _noise_and_bias_trainings(context))
+    found, seeds = sum(row.numbers.recovered), len(row.config.seeds)
     clean, noisy = (
         smallest_samples(50, 2, 20, counts_around(one_gradient_samples(50, 2) / keep**2), noise=p).samples
-        for p, keep in ((0.0, 1.0), (noise, 1 - 2 * noise))
+        for p, keep in ((0.0, 1.0), (_NOISE, 1 - 2 * _NOISE))
     )
     ratio = (noisy or math.nan) / (clean or math.nan)
-    found = int(run.recovered.sum())
     return Check(
         "holds" if found == seeds and 1.4 < ratio < 5 else "holds in part",
         f"{found} of {seeds} at bias 0.3, noise 0.2; noise costs {ratio:.1f} times the examples",
-        {"seeds": seeds, "found": found, "ratio_of_examples": ratio, "predicted_ratio": 1 / (1 - 2 * noise) ** 2},
+        {"seeds": seeds, "found": found, "ratio_of_examples": ratio, "predicted_ratio": 1 / (1 - 2 * _NOISE) ** 2},
         "Label noise η scales C by 1 − 2η, so examples grow by 1/(1 − 2η)²; the closed form covers biased bits.",
     )
 
@@ -172,23 +206,43 @@ CLAIMS = (
         "One gradient step from exactly uniform logits is exact for every k (orthogonal positions).",
         _one_step,
         seconds=1,
-        experiment="P-every-k",
+        figure="P-every-k",
+        needs=_one_step_trainings,
     ),
     Claim(
         "P-few-steps",
         "With random-sign positions one head of 3k log n numbers needs at most three second-order steps.",
         _few_steps,
         seconds=1,
-        experiment="P-every-k",
+        figure="P-every-k",
+        needs=_few_steps_trainings,
     ),
-    Claim("P-squared-hinge", "Squared hinge adds a term that does not depend on B.", _squared_hinge, seconds=2),
-    Claim("P-theorem-5-circle", "Theorem 5 of H1, repaired: the circle with 2k numbers learns.", _circle, seconds=1),
+    Claim(
+        "P-squared-hinge",
+        "Squared hinge adds a term that does not depend on B.",
+        _squared_hinge,
+        seconds=2,
+        needs=_squared_hinge_trainings,
+    ),
+    Claim(
+        "P-theorem-5-circle",
+        "Theorem 5 of H1, repaired: the circle with 2k numbers learns.",
+        _circle,
+        seconds=1,
+        needs=_circle_trainings,
+    ),
     Claim(
         "P-samples",
         "One widened gradient names B from about n^{k−1} log n examples.",
         _samples,
         seconds=3,
-        experiment="H2-samples",
+        figure="H2-samples",
     ),
-    Claim("P-noise-and-bias", "Label noise and biased bits change constants only.", _noise_and_bias, seconds=1),
+    Claim(
+        "P-noise-and-bias",
+        "Label noise and biased bits change constants only.",
+        _noise_and_bias,
+        seconds=1,
+        needs=_noise_and_bias_trainings,
+    ),
 )
