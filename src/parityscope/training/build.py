@@ -143,6 +143,7 @@ def recipes_of(model: ParityTransformer, recipes: Sequence[Recipe]) -> list[Reci
     known = {
         "positions": Part("a ready model", NOT_ADDRESSABLE, {}, model),
         "readout": Part.of(model.readout),
+        "smoothing": float(getattr(model.readout, "smoothing", 0.0)),
         "heads": int(heads),
         "numbers_per_head": int(numbers),
         "start_radius": round(float(model.directions.detach().norm(dim=-1).mean()), 12),

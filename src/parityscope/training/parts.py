@@ -8,11 +8,13 @@ same, but is "not addressable".
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
@@ -22,6 +24,7 @@ from pydantic import AfterValidator, PlainSerializer, PlainValidator
 
 from parityscope.core.errors import InvalidInput
 
+_SPEC = "parityscope_spec"  # how the modules of specs are called
 NOT_ADDRESSABLE = "not addressable"
 PART_FIELDS = ("positions", "readout", "optimiser", "schedule")  # of a recipe
 
@@ -55,8 +58,9 @@ class Part:
     def of(cls, value: Any) -> Part:
         """Return a part with its address, as far as it has one."""
         definition, settings = _taken_apart(value)
-        name = f"{definition.__module__}:{definition.__qualname__}"
-        source = _hash_of(definition) if settings is not None and _found(name) is definition else None
+        name = f"{_place(definition.__module__)}:{definition.__qualname__}"
+        there = any(one is definition for one in _found(name))
+        source = _hash_of(definition) if settings is not None and there else None
         return cls(name, source or NOT_ADDRESSABLE, settings if source and settings else {}, value)
 
     @classmethod
@@ -76,16 +80,18 @@ class Part:
         return self.source != NOT_ADDRESSABLE
 
     @property
+    def definition(self) -> Any:
+        """The function or class that it is made of; None where no such text is there any more."""
+        return next((one for one in _found(self.name) if _hash_of(one) == self.source), None)
+
+    @property
     def value(self) -> Any:
         """The part itself; one that is gone or has another text by now is refused."""
         if self._value is None:
-            if not self.addressable:
-                raise InvalidInput(f"the part {self} was not addressable: it cannot be found again")
-            definition = _found(self.name)
+            definition = self.definition
             if definition is None:
-                raise InvalidInput(f"the part {self} is not there: its module must be importable here")
-            if _hash_of(definition) != self.source:
-                raise InvalidInput(f"the part {self} has another text than when it was recorded")
+                why = "its text is another one, or cannot be imported here" if self.addressable else NOT_ADDRESSABLE
+                raise InvalidInput(f"the part {self} cannot be found again: {why}")
             self._value = _put_together(definition, self.settings)
         return self._value
 
@@ -156,22 +162,36 @@ def _with_tuples(value: Any) -> Any:
     return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def _found(name: str) -> Any:
-    """Return what a module and a qualified name lead to, if anything."""
-    module, _, qualified = name.partition(":")
-    try:
-        return attrgetter(qualified)(sys.modules.get(module) or import_module(module))
-    except (ImportError, AttributeError, ValueError):
-        return None
+def _place(module: str) -> str:
+    """Return what a module is called in an address: a sweep's spec the same whatever else is in it."""
+    return _SPEC if module.startswith(_SPEC) else module
+
+
+def _found(name: str) -> Iterator[Any]:
+    """Yield what a place and a qualified name lead to, if anything; several specs may be loaded."""
+    place, _, qualified = name.partition(":")
+    for module in [one for one in sys.modules if one.startswith(_SPEC)] if place == _SPEC else [place]:
+        with suppress(ImportError, AttributeError, ValueError):
+            yield attrgetter(qualified)(sys.modules.get(module) or import_module(module))
 
 
 def _hash_of(definition: Any) -> str | None:
     """Return a hash of the text of a function or class, if there is one."""
     try:
-        text = inspect.getsource(definition)
+        text = _text_in_spec(definition) or inspect.getsource(definition)
     except (OSError, TypeError):
         return None
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _text_in_spec(definition: Any) -> str | None:
+    """Return the text of a definition in a spec, which is kept in memory: its file may have changed since."""
+    text = getattr(sys.modules.get(definition.__module__), "__source__", None)
+    if text is None:
+        return None
+    name = definition.__qualname__.partition(".")[0]
+    named = [node for node in ast.parse(text).body if getattr(node, "name", None) == name]
+    return ast.get_source_segment(text, named[-1]) if named else None
 
 
 def is_own(value: Any) -> bool:

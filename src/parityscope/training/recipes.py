@@ -177,18 +177,18 @@ class Recipe(BaseModel):
                 yield field, part
 
     def check_addressable(self) -> None:
-        """Refuse a part whose row could not be told from one made with another part.
+        """Refuse a part whose results could not be told from those of another part.
 
         >>> RECIPES["bounded"].overridden(schedule=lambda step: 0.99**step).check_addressable()
         Traceback (most recent call last):
         parityscope.core.errors.InvalidInput: schedule = parityscope.training.recipes:<lambda> is not addressable, so \
-its row could never be told from another's: define it at the top level of a file
+its results could not be told from another's: define it at the top level of a file
         """
         for field, part in self.own_parts():
             if not part.addressable:
                 raise InvalidInput(
-                    f"{field} = {part} is not addressable, so its row could never be told from another's: define it at "
-                    "the top level of a file"
+                    f"{field} = {part} is not addressable, so its results could not be told from another's: define it"
+                    " at the top level of a file"
                 )
 
 
