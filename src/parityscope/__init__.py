@@ -53,14 +53,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "errors": ("InvalidInput",),
+    "core.errors": ("InvalidInput",),
     "estimator": ("SparseParityClassifier",),
-    "learning": ("Learned", "learn"),
     "measures": ("attention_entropy",),
     "models": ("FFNN1", "GPT", "Cosine", "FrozenAttention", "ParityTransformer", "Triangle", "ZigZag", "parity_ffnn"),
     "problems": ("Parity", "draw_problems"),
     "risk": ("Risk", "estimated_risk", "population_accuracy", "population_risk"),
     "theory": ("theory",),
+    "training.learning": ("Learned", "learn"),
     "training.recipes": ("RECIPES", "Recipe"),
 }
 
