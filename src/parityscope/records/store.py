@@ -82,7 +82,8 @@ class Store:
 
     def rows_of(self, kind: type[ConfigT]) -> list[Row[ConfigT, Any]]:
         """Return every row that this code made of configs of one class, in the order they were finished."""
-        found = ((kind.model_validate(row.config), row) for row in self.rows(kind.ROWS))
+        stored = self.rows(kind.ROWS) if self.keys(kind.ROWS) else []  # a class without rows is no misspelt name
+        found = ((kind.model_validate(row.config), row) for row in stored)
         return [row.typed(config) for config, row in found if row.key == config.key]
 
     def __contains__(self, config: Config) -> bool:
