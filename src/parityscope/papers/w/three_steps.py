@@ -123,7 +123,7 @@ def _scores(run: ThreeStepsRun) -> tuple[float, float]:
 
 def _attention(run: ThreeStepsRun) -> tuple[tuple[float, float], float]:
     """Return how far attention is from one-hot after two and three steps, and its largest change between them."""
-    tokens = run.task.tokens(HeldOut(run.config.n, _ATTENTIONS, run.config.seed).bits)
+    tokens = run.task.tokens(HeldOut(run.config.n, min(_ATTENTIONS, run.config.held_out), run.config.seed).bits)
     two, three = (block.attention(tokens) for block in run.blocks[2:])
     links, secret = torch.arange(run.task.k), list(run.task.secret)
     after_two, after_three = (float(1 - attention[:, links, secret].min()) for attention in (two, three))
