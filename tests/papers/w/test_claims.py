@@ -3,7 +3,7 @@ import torch
 
 from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
-from parityscope.papers.results import context_of
+from parityscope.papers.results import claims_context, context_of
 from parityscope.papers.w.claims.figures import _figure_1, _figure_2, _first_layer_sparse, _small_beats_large
 from parityscope.papers.w.settings import smoke
 from parityscope.papers.w.three_steps import ThreeStepTraining
@@ -50,6 +50,11 @@ def test_theorem_3_and_its_lemmas_share_one_training(store):
     for claim in sharing[:2]:
         check(claim, context_of("smoke", store))
     assert [row.config for row in store.rows_of(ThreeStepTraining)] == [needed]
+
+
+def test_without_a_store_a_training_is_computed_once(tmp_path):
+    context, config = claims_context("smoke", tmp_path / "nowhere"), smoke("").row_config()
+    assert context.row(config) is context.row(config)
 
 
 def test_figures_without_rows_say_how_to_get_them():
