@@ -47,7 +47,11 @@ class ReadingNumbers(Numbers):
 
 
 class ProblemReading(Config):
-    """What one model did on one problem; read by `run_study`, since a config cannot hold a model."""
+    """What one model did on one problem; read by `run_study`, since a config cannot hold a model.
+
+    >>> ProblemReading(model="1f0c", problem="9b2e", seed=0).measures[0]
+    'min (Eq. 1)'
+    """
 
     ROWS: ClassVar[str] = "W-entropy-problem"
     NUMBERS: ClassVar[type[Numbers]] = ReadingNumbers
@@ -106,7 +110,12 @@ class StudyNumbers(Numbers):
 
 
 class EntropyStudy(Config):
-    """Which models read which problems; summed up by `run_study`, since a config cannot hold models."""
+    """Which models read which problems; summed up by `run_study`, since a config cannot hold models.
+
+    >>> first, more = (EntropyStudy(models=("1f0c",), problems=hashed, seed=0) for hashed in ("9b2e", "07aa"))
+    >>> first.key == more.key  # other problems are another study
+    False
+    """
 
     ROWS: ClassVar[str] = "W-study"
     NUMBERS: ClassVar[type[Numbers]] = StudyNumbers
