@@ -53,9 +53,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "errors": ("InvalidInput",),
+    "core.errors": ("InvalidInput",),
     "estimator": ("SparseParityClassifier",),
-    "learning": ("Learned", "learn"),
+    "training.learning": ("Learned", "learn"),
     "measures": ("attention_entropy",),
     "models": ("FFNN1", "GPT", "Cosine", "FrozenAttention", "ParityTransformer", "Triangle", "ZigZag", "parity_ffnn"),
     "problems": ("Parity", "draw_problems"),

@@ -168,8 +168,12 @@ def _methods(rows: Sequence[_Row]) -> list[str]:
     return [name for name in METHODS if any(name in row.config.methods for row in rows)]
 
 
-def _label(kind: TableKind) -> str:
-    """Return what stands below the column of these tables."""
+def label_of(kind: TableKind) -> str:
+    """Return what stands below the column of these tables.
+
+    >>> label_of(TableKind(kind="genotypes", rows=1600)).split()
+    ['genotypes', 'n=20', 'N=1600']
+    """
     if kind.kind in _FILES:
         return f"{kind.kind}\n(file)"
     if kind.kind == "genotypes":
@@ -194,7 +198,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             count, ink = f"{score.found}/{score.tables}", ink_on(grid[y][x])
             axes.text(x, y, count, ha="center", va="center", color=ink, fontsize=10)
             times.plot(score.seconds, y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
-    draw_heat_map(axes, grid, [_label(row.config) for row in rows], methods, column_size=9)
+    draw_heat_map(axes, grid, [label_of(row.config) for row in rows], methods, column_size=9)
     axes.set_title("tables with exactly the hidden columns found")
     if "auto" in methods and len(methods) > len(OURS):
         axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)
