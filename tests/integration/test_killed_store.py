@@ -13,23 +13,24 @@ SCRIPT = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import torch
-from parityscope.records import Config
-from parityscope.records import Outcome, Store, array_bytes
-
-class Size(Config):
-    n: int
+from parityscope.papers.h1.figures.figure_1 import WorkedExample
+from parityscope.records import Outcome, Store
+from parityscope.records.row import array_bytes
 
 folder, kills = Path(sys.argv[1]), int(sys.argv[2])
 moment = random.Random(7)
 payload = array_bytes({"x": torch.arange(2000.0)})
-acknowledged, torn, in_write = 0, 0, 0
+acknowledged, in_write = 0, 0
+config = WorkedExample(temperature=0.5)
+config.code()  # once, for all writers
 
 def write_from(first, pipe):
     store = Store(folder)
     n = first
     while True:
         os.write(pipe, b"w")  # about to write three rows
-        store.add_all("demo", [(Size(n=n + i), Outcome({"n": n + i}, payload)) for i in range(3)])
+        three = [(config.model_copy(update={"temperature": float(m)}), {"n": m}) for m in range(n, n + 3)]
+        store.add_all([(one, Outcome(numbers, payload)) for one, numbers in three])
         os.write(pipe, b"d")  # they are durable
         n += 3
 
@@ -50,14 +51,14 @@ for kill in range(kills):
     os.close(reader)
     in_write += said.endswith(b"w") or (kill % 10 > 0 and said == b"")
     store = Store(folder)
-    numbers = sorted(row.numbers["n"] for row in store.rows("demo"))
+    numbers = sorted(row.numbers["n"] for row in store.rows())
     assert numbers == list(range(len(numbers))), "a row is missing or there twice"
     assert len(numbers) % 3 == 0, "rows of one commit were separated"
     assert len(numbers) >= acknowledged + 3 * said.count(b"d"), "an acknowledged row is lost"
     acknowledged = len(numbers)
     if acknowledged > 600:  # keep the check fast: start the next stretch in a fresh table of the same file
         assert store.damaged() == {}
-        store.forget(store.keys("demo"))
+        store.forget(store.keys())
         acknowledged = 0
 assert Store(folder).damaged() == {}
 print(json.dumps({"kills": kills, "in_write": in_write}))

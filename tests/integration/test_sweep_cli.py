@@ -11,7 +11,7 @@ import pytest
 
 from parityscope.records import Store
 from slurm_stand_in import end_jobs, install_slurm, started_jobs
-from sweep_specs import TROUBLE, contents, written
+from sweep_specs import PACKED, TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +41,14 @@ def test_a_sweep_from_start_to_export(tmp_path):
     exported = parityscope("rows", out, "--export", tmp_path / "rows.csv")
     assert "2 rows written" in exported.stdout
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 3
+
+
+def test_a_pack_that_falls_apart_is_said_also_beside_a_progress_bar(tmp_path):
+    spec = written(tmp_path / "spec.py", PACKED, '[Point(x=0), Point(x=2, what="raise")]')
+    done = parityscope("sweep", spec, "--out", tmp_path / "out")
+    assert "1 done, 1 failed" in done.stdout
+    assert "2 configs of Point failed together and are run one by one:" in done.stderr
+    assert "RuntimeError: one of them is in trouble" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -161,6 +169,6 @@ def test_reproduce_on_workers_gives_the_rows_of_reproduce(tmp_path):
         done = parityscope(*arguments, tmp_path / place, *options)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / place / "report.html").exists()
-    here, there = (contents(tmp_path / place / "store", "phase-heads-noise") for place in ("here", "there"))
+    here, there = (contents(tmp_path / place / "store", "training") for place in ("here", "there"))
     assert len(here) > 0
     assert here == there

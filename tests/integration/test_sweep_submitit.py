@@ -9,7 +9,7 @@ import pytest
 
 from parityscope.records import Store
 from parityscope.runs import InProcess, load_spec, run_sweep
-from sweep_specs import PACKED, TROUBLE, contents, written
+from sweep_specs import PACKED, contents, written
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ def test_the_example_of_the_documentation_runs(tmp_path):
     local = example.replace('AutoExecutor("submitit-logs")', 'AutoExecutor("submitit-logs", cluster="local")')
     local = local.replace("jobs=32", "jobs=2").replace("pack=100", "pack=3")
     assert local.count("local") == 1
-    spec = written(tmp_path / "rates.py", TROUBLE + PACKED, "[Point(x=x) for x in range(6)]")
+    spec = written(tmp_path / "rates.py", PACKED, "[Point(x=x) for x in range(6)]")
     done = subprocess.run(
         [sys.executable, "-c", local], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
     )

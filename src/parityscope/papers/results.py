@@ -82,7 +82,16 @@ def claims_context(scale: Scale, out: Path) -> Context:
     >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
     ()
     """
-    return context_of(scale, Store(out / "store")) if (out / "store").is_dir() else Context(scale)
+    if (out / "store").is_dir():
+        return context_of(scale, Store(out / "store"))
+    computed_here: dict[str, Row[Any, Any]] = {}  # several claims may ask for one training
+
+    def row(config: Config) -> Row[Any, Any]:
+        if config.key not in computed_here:
+            computed_here[config.key] = computed(config)
+        return computed_here[config.key]
+
+    return Context(scale, row=row)
 
 
 def context_of(scale: Scale, store: Store) -> Context:

@@ -82,8 +82,15 @@ class Store:
 
     def rows_of(self, kind: type[ConfigT]) -> list[Row[ConfigT, Any]]:
         """Return every row that this code made of configs of one class, in the order they were finished."""
-        found = ((kind.model_validate(row.config), row) for row in self.rows(kind.ROWS))
-        return [row.typed(config) for config, row in found if row.key == config.key]
+        rows = []
+        for row in self.rows(kind.ROWS) if self.keys(kind.ROWS) else ():  # a class without rows is no misspelt name
+            try:
+                config = kind.model_validate(row.config)
+            except ValueError:
+                continue  # stored when the class had other fields
+            if row.key == config.key:
+                rows.append(row.typed(config))
+        return rows
 
     def __contains__(self, config: Config) -> bool:
         with self._database.reading() as connection:

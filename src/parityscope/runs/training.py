@@ -204,12 +204,13 @@ def training(
         # Without what no longer decides anything: its text, and changes already made.
         recipe=resolved.model_copy(update={"summary": "", "beyond_pairs": {}, "on_samples": {}}),
         seeds=tuple(seeds),
-        support=support,
+        # Sorted, so that another order is not another training.
+        support=None if support is None else tuple(sorted(support)),
         samples=samples,
         batch=batch,
         noise=noise,
         bias=bias,
-        watch=watch,
+        watch=tuple(sorted(watch)),
         record_every=record_every,
     )
 

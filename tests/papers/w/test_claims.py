@@ -3,8 +3,12 @@ import torch
 
 from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
+from parityscope.papers.results import claims_context, context_of
 from parityscope.papers.w.claims.figures import _figure_1, _figure_2, _first_layer_sparse, _small_beats_large
-from parityscope.records import Row
+from parityscope.papers.w.settings import smoke
+from parityscope.papers.w.three_steps import ThreeStepTraining
+from parityscope.records import Row, Store
+from parityscope.runs.decoder import DecoderNumbers
 
 # What was computed when this was written, where a lemma does not simply hold; a change means that the code or the
 # mathematics changed.
@@ -29,22 +33,41 @@ EXPECTED = {
 PROVED = [claim for claim in named_claims(["W"]) if claim.id.startswith(("W-theorem", "W-lemma"))]
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("store"))
+
+
 @pytest.mark.parametrize("claim", PROVED, ids=lambda claim: claim.id)
-def test_verdicts_are_computed(claim):
-    outcome = check(claim, Context("smoke")).outcome
+def test_verdicts_are_computed(claim, store):
+    outcome = check(claim, context_of("smoke", store))
     assert outcome.verdict == EXPECTED.get(claim.id, "holds"), outcome.number
+
+
+def test_theorem_3_and_its_lemmas_share_one_training(store):
+    sharing = named_claims(["W-theorem-3", *(f"W-lemma-{number}" for number in (21, 22, 24, 26, 27))])
+    (needed,) = {config for claim in sharing for config in claim.needs(Context("smoke"))}
+    for claim in sharing[:2]:
+        check(claim, context_of("smoke", store))
+    assert [row.config for row in store.rows_of(ThreeStepTraining)] == [needed]
+
+
+def test_without_a_store_a_training_is_computed_once(tmp_path):
+    context, config = claims_context("smoke", tmp_path / "nowhere"), smoke("").row_config()
+    assert context.row(config) is context.row(config)
 
 
 def test_figures_without_rows_say_how_to_get_them():
     for number in (1, 2, 3, 4, 5, 8, 9, 10, 11):
         (claim,) = named_claims([f"W-figure-{number}"])
-        outcome = check(claim, Context("demo")).outcome
+        outcome = check(claim, Context("demo"))
         assert outcome.verdict == "not testable here"
         assert f"parityscope reproduce W-figure-{number}" in outcome.how
 
 
 def row(pool, learned):
-    return Row("", {"training": {"pool": pool}}, {"samples": [None, None, 512 if learned else None]})
+    numbers = DecoderNumbers.model_construct(samples=(None, None, 512 if learned else None))
+    return Row(smoke("", pool=pool), numbers)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +85,8 @@ def test_the_lemmas_are_all_there():
 
 
 def trained(chain, k, count):
-    training = {"chain_of_thought": chain, "k": k, "layers": 1, "heads": 1, "steps": 1000, "batch": 100}
-    return Row("", {"training": training}, {"samples": [count]})
+    shown = smoke("", k=k, chain_of_thought=chain, steps=1000, batch=100)
+    return Row(shown, DecoderNumbers.model_construct(samples=(count,)))
 
 
 @pytest.mark.parametrize(
@@ -98,5 +121,5 @@ def test_the_first_layer_must_attend_and_the_second_not(on_secret, second, verdi
     attention = torch.zeros(2, 1, 4, 4)
     attention[0, 0, [2, 3], [1, 0]] = on_secret  # n = 2: positions 2 and 3 predict, from bits 1 and 0
     arrays = {"attention": attention, "entropy": torch.tensor([[[0.1], [second]]])}
-    row = Row("", {"training": {"n": 2}}, {"secret": [1, 0]}, arrays)
+    row = Row(smoke("", n=2), DecoderNumbers.model_construct(secret=(1, 0)), arrays)
     assert _first_layer_sparse([row])[0] == verdict
