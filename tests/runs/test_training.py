@@ -125,6 +125,7 @@ OTHER_VALUES = {
     "beta1": 0.8,
     "beta2": 0.9,
     "learning_rate": 0.1,
+    "schedule": "linear",
     "steps": 10,
     "stop_risk": 0.1,
     "patience": 5,
