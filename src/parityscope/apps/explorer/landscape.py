@@ -152,27 +152,15 @@ def _grid(
     directions[:, chosen[1]] = lengths[1] * units.repeat_interleave(side, 0)
     with torch.no_grad():
         risk = [
-            population_risk(_at(model, chunk), [problem] * len(chunk), loss=loss).value
+            population_risk(model.with_directions(chunk), [problem] * len(chunk), loss=loss).value
             for chunk in directions.split(_CHUNK)
         ]
     return rounded(torch.cat(risk).reshape(side, side), 6)
 
 
-def _at(model: ParityTransformer, directions: Tensor) -> ParityTransformer:
-    """Return the model with other directions, one run for each."""
-    return ParityTransformer(
-        model.n,
-        model.k,
-        temperature=model.temperature,
-        positions=model.positions,
-        readout=model.readout,
-        directions=directions,
-    )
-
-
 def _split_gradient(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) -> tuple[Tensor, Tensor]:
     """Return the gradient's part that depends on B and the part that does not, each (heads, 2)."""
-    here = _at(model, point[None])
+    here = model.with_directions(point[None])
     if loss != "squared-mean-hinge":
         dependent, free = gradient_parts(here, [problem], loss)
         return dependent.reshape(point.shape), free.reshape(point.shape)

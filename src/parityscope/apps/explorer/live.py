@@ -13,7 +13,7 @@ import torch
 from parityscope.apps.explorer.frames import frame, opening
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.models import ParityTransformer
-from parityscope.training.learning import Learned, Progress, learn
+from parityscope.training.learning import LearnedRuns, Progress, learn
 
 TRAINING_THREAD = "parityscope-live"
 
@@ -130,7 +130,7 @@ class LiveTraining:
             if self._ended:
                 raise _Ended
 
-    def _show(self, step: int, risk: float, run: Learned | None = None) -> None:
+    def _show(self, step: int, risk: float, run: LearnedRuns | None = None) -> None:
         model = self._model if run is None else run.model
         assert model is not None
         content: dict[str, Any] = frame(model, self.problem, step, risk)

@@ -18,7 +18,7 @@ from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
-from parityscope.training.learning import Learned, train
+from parityscope.training.learning import LearnedRuns, train
 from parityscope.training.recipes import Recipe
 
 ID = "H1-adjacent-bits"
@@ -123,7 +123,7 @@ def largest_overlap(attention: Float[Tensor, "runs heads n"]) -> Float[Tensor, "
     return torch.stack([torch.minimum(attention[:, a], attention[:, b]).sum(-1) for a, b in pairs]).amax(0)
 
 
-def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
+def hard_attention_is_right(run: LearnedRuns) -> Bool[Tensor, " runs"]:
     """Say which runs compute the parity of every input when each head attends to its largest score only.
 
     S is then a sum of whole bits, and every readout is (−1)^S there: right on all inputs if exactly the hidden bits
@@ -138,7 +138,7 @@ def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
     return (attended == torch.stack([problem.mask() for problem in run.problems])).all(-1)
 
 
-def _heads_in_the_middle(run: Learned, turns: Sequence[int], distances: Sequence[int]) -> Tensor:
+def _heads_in_the_middle(run: LearnedRuns, turns: Sequence[int], distances: Sequence[int]) -> Tensor:
     """Return how many heads of every run point to the middle between its two near bits, for circle positions."""
     n = run.problems[0].n
     first, second = run.model.directions.detach().unbind(-1)
