@@ -18,6 +18,10 @@ from parityscope.papers.stale import config_class, is_stale
 from parityscope.records import Outcome, Store, StoredRow
 from parityscope.runs import training
 
+NEURONS = (
+    "40000000000000007B226E6575726F6E73223A7B226474797065223A22463634222C227368617065223A5B335D2C22646174615F6F6666736574"
+    "73223A5B302C32345D7D7D2020201E83E7C84AFFF53F780C9E232BFDD73F0000000000000000"
+)
 # A store as the first release wrote it.
 OLD_STORE = """
 CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT;
@@ -37,8 +41,7 @@ INSERT INTO "rows" VALUES('cefcaf887c2f5fbba048c392688abda1','H1-figure-1',
 '{"bits":[1,1,0,1,0,0,1],"support":[1,3,5],"temperature":0.14285714285714285}',
 '{"score": 1.8748271797014193, "prediction": -0.0013825623886454252, "hard_prediction": 1.0, "label": 1, '
 ||'"attended_per_head": [0.9373274427715409, 0.8744927704379551, 0.06300696649192337]}',
-X'40000000000000007B226E6575726F6E73223A7B226474797065223A22463634222C227368617065223A5B335D2C22646174615F6F66667365747322'
-X'3A5B302C32345D7D7D2020201E83E7C84AFFF53F780C9E232BFDD73F0000000000000000',
+X'NEURONS',
 '{"parityscope": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.7", "machine": "x86_64"}',
 1.794832192954185009e+09,0.01,'','da5f2e4f3d274f757324ae45c5ccd2bdbe1f5484a40b2000d1c733502841717e');
 INSERT INTO "rows" VALUES('f3fe2825a2a097342d645a6eb6a87f0e','rates',
@@ -49,7 +52,7 @@ NULL,'{"parityscope": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.7", "machi
 1.7948321930986354351e+09,0.5,'','b134f3ed719e8ba3d6c14ca3161bf68a4ceac204150e0170237fe8f8c1d80a30');
 CREATE INDEX rows_of_experiment ON rows (experiment);
 PRAGMA user_version = 2;
-"""
+""".replace("NEURONS", NEURONS)
 
 
 def add(store, config):
