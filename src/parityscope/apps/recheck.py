@@ -27,7 +27,7 @@ class Recheck:
     >>> print(Recheck("training", "5d41", rows=64, recomputed=2))
     training of code 5d41: 2 of 64 rows recomputed and equal, all are kept
     >>> print(Recheck("training", "5d41", rows=64, recomputed=2, difference="risk is 0.5, was 0.25"))
-    training of code 5d41: 62 of 64 rows stay stale, since risk is 0.5, was 0.25
+    training of code 5d41: its 64 rows stay stale, since risk is 0.5, was 0.25
     """
 
     experiment: str
@@ -40,7 +40,7 @@ class Recheck:
         kind = f"{self.experiment} of code {self.code or 'unknown'}"
         if self.difference is None:
             return f"{kind}: {self.recomputed} of {self.rows} rows recomputed and equal, all are kept"
-        return f"{kind}: {self.rows - self.recomputed} of {self.rows} rows stay stale, since {self.difference}"
+        return f"{kind}: its {self.rows} rows stay stale, since {self.difference}"
 
 
 class _Pair(NamedTuple):
@@ -127,12 +127,12 @@ def _difference_now(store: Store, pair: _Pair) -> str | None:
         with single_threaded():
             fresh = computed(config)
     except Exception as error:
-        return f"{row.key} fails now: {type(error).__name__}: {error}"
+        return f"row {row.key} fails now: {type(error).__name__}: {error}"
     outcome = Outcome.of(Result(fresh.numbers, fresh.arrays), fresh.seconds)
     store.add_all([(config, outcome)])
     numbers = json.loads(json.dumps(outcome.numbers))
     place = first_difference(row.numbers, numbers) or _first_difference_of_arrays(row, fresh)
-    return None if place is None else f"in {row.key} {place}"
+    return None if place is None else f"{place} in row {row.key}"
 
 
 def first_difference(was: Any, now: Any, place: str = "numbers") -> str | None:
