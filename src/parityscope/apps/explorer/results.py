@@ -24,6 +24,7 @@ from parityscope.training.recipes import RECIPES
 
 _MOST_ROWS = 5000
 _LONG = 8
+_SPARSE = 20  # a scale of which less than a twentieth can be there is not looked for
 _LIVE = ("temperature", "learning_rate", "positions", "start_radius", "steps")
 
 
@@ -102,7 +103,9 @@ class Results:
         if self._store is None:
             return {}
         done = self._store.keys()
-        some = [scale for scale in SCALES if not figure.CONFIGS[scale] or _keys_of(figure.ID, scale) & done]
+        # The papers' own scales have ten thousands of configs, whose addresses take seconds: not for a few rows.
+        worth_it = [scale for scale in SCALES if len(figure.CONFIGS[scale]) <= _SPARSE * len(done)]
+        some = [scale for scale in worth_it if not figure.CONFIGS[scale] or _keys_of(figure.ID, scale) & done]
         found = {scale: stored_rows(figure, scale, self._store) for scale in some}
         return {scale: rows for scale, rows in found.items() if rows}
 
@@ -118,7 +121,7 @@ class Results:
 
 @cache
 def _keys_of(figure_id: str, scale: Scale) -> frozenset[str]:
-    """Return the addresses of a figure's rows; the largest scales have ten thousands."""
+    """Return the addresses of a figure's rows."""
     return frozenset(config.row_config().key for config in load_figure(figure_id).CONFIGS[scale])
 
 
