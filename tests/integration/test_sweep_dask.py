@@ -40,7 +40,7 @@ def cluster(tmp_path):
     options = ("--host", "127.0.0.1", "--no-dashboard")
     processes = [dask("scheduler", *options, "--port", 0, "--scheduler-file", where)]
     try:
-        wait_for(where.exists)
+        wait_for(lambda: where.exists() and where.read_text().endswith("}"))  # it is there before it is complete
         address = json.loads(where.read_text())["address"]
         quiet = ("--nthreads", 1, "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--local-directory", tmp_path)
         processes += [dask("worker", address, *quiet) for _ in range(3)]

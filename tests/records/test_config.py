@@ -6,6 +6,7 @@ import sys
 import pytest
 from pydantic import ValidationError
 
+from parityscope import InvalidInput
 from parityscope.records import Config, LooseNumbers, Numbers, Result, Row
 
 
@@ -89,5 +90,6 @@ def test_numbers_are_typed_where_the_config_says_of_which_type(monkeypatch):
     monkeypatch.setattr(Square, "NUMBERS", Found)
     assert Row.of(Square(x=3), Square(x=3).run()).numbers == Found(square=9)
     assert Row.of(Square(x=3), Result(Found(square=1))).numbers == Found(square=1)
-    with pytest.raises(ValidationError):
+    sentence = "what Square returned does not have the numbers of Found: square: field required; cube: extra"
+    with pytest.raises(InvalidInput, match=sentence):
         Row.of(Square(x=3), Result({"cube": 27}))

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 import torch
+from pydantic import ValidationError
 from safetensors.torch import save
 from torch import Tensor
 
@@ -85,7 +86,7 @@ class Row(Generic[ConfigT, NumbersT]):
         numbers = result.numbers
         if not isinstance(numbers, config.NUMBERS):
             plain = numbers.model_dump() if isinstance(numbers, Numbers) else numbers
-            numbers = config.NUMBERS.model_validate(plain)
+            numbers = _checked(config, plain, f"what {type(config).__name__} returned")
         return Row(config, numbers, result.arrays, config.code(), current_versions(), seconds=seconds)
 
 
@@ -121,16 +122,16 @@ class StoredRow:
 
     def typed(self, config: ConfigT) -> Row[ConfigT, Any]:
         """Return the row of a config that is known, its numbers checked."""
-        return Row(config, _checked(config, self), self.arrays, self.code, self.versions, self.finished, self.seconds)
+        numbers = _checked(config, self.numbers, f"row {self.key} of {self.experiment}")
+        return Row(config, numbers, self.arrays, self.code, self.versions, self.finished, self.seconds)
 
 
-def _checked(config: Config, row: StoredRow) -> Numbers:
+def _checked(config: Config, numbers: dict[str, Any], what: str) -> Numbers:
     try:
-        return config.NUMBERS.model_validate(row.numbers)
-    except ValueError as error:
-        raise InvalidInput(
-            f"row {row.key} of {row.experiment} does not have the numbers of {config.NUMBERS.__name__}: {error}"
-        ) from None
+        return config.NUMBERS.model_validate(numbers)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].lower()}" for one in error.errors())
+        raise InvalidInput(f"{what} does not have the numbers of {config.NUMBERS.__name__}: {wrong}") from None
 
 
 @dataclass(frozen=True)

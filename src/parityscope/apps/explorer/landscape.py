@@ -97,7 +97,7 @@ def _angle(vectors: Tensor) -> Tensor:
     return torch.atan2(vectors[..., 1], vectors[..., 0]).remainder(2 * math.pi)
 
 
-class _Trained(NamedTuple):
+class _Trajectory(NamedTuple):
     """A training on the circle: directions (points, heads, 2), risks, and how much the gradients know."""
 
     steps: list[int]
@@ -108,7 +108,7 @@ class _Trained(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _trajectory(settings: LandscapeSettings) -> _Trained:
+def _trajectory(settings: LandscapeSettings) -> _Trajectory:
     """Train with the library's own `learn` and keep about a hundred points, evenly in steps."""
     points: list[tuple[int, Tensor]] = []
 
@@ -126,7 +126,7 @@ def _trajectory(settings: LandscapeSettings) -> _Trained:
     )
     steps, path = [step for step, _ in points], torch.stack([point for _, point in points])
     some = slice(None, None, max(1, len(path) // _SHARES))
-    return _Trained(
+    return _Trajectory(
         steps,
         path,
         [float(value) if math.isfinite(float(value)) else None for value in run.history_risk[:, 0]],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import cast
 
 from parityscope.papers.claim import Check, Claim, Context, Verdict, needs_rows
-from parityscope.papers.registry import load_figure
+from parityscope.papers.figure import PaperFigure
 from parityscope.papers.w.multi_pass import best_accuracy, guessing_bound
 from parityscope.papers.w.settings import (
     DecoderRow,
@@ -26,21 +27,40 @@ from parityscope.papers.w.settings import (
 _Judge = Callable[[Sequence[DecoderRow]], tuple[Verdict, str, str]]
 
 
-def _from_rows(figure_id: str, judge: _Judge) -> Callable[[Context], Check]:
+def _figure(number: int) -> PaperFigure:
+    """Return a figure by its number: imported when it is judged, since figures need a plotting library."""
+    from parityscope.papers.w.figures import (
+        figure_1,
+        figure_2,
+        figure_3,
+        figure_4,
+        figure_5,
+        figure_8,
+        figure_9,
+        figure_10,
+        figure_11,
+    )
+
+    figures = (figure_1, figure_2, figure_3, figure_4, figure_5, figure_8, figure_9, figure_10, figure_11)
+    return next(cast("PaperFigure", figure) for figure in figures if f"W-figure-{number}" == figure.ID)
+
+
+def _from_rows(number: int, judge: _Judge) -> Callable[[Context], Check]:
     """Return a check that judges the stored rows of a figure."""
 
     def check(context: Context) -> Check:
-        rows, figure = context.rows(figure_id), load_figure(figure_id)
+        figure = _figure(number)
+        rows = context.rows(figure.ID)
         if len(rows) < len(figure.CONFIGS[context.scale]):
-            return needs_rows(figure_id)
+            return needs_rows(figure.ID)
         if context.scale == "smoke":
             return Check("not testable here", "smoke rows", {}, "Trainings of 20 steps say nothing about learning.")
-        verdict, number, how = judge(rows)
+        verdict, told, how = judge(rows)
         if verdict == "fails" and context.scale != "paper":
             # Other sizes than the paper's refute nothing about the paper's own.
             verdict, how = "not testable here", f"{how} It did not show at this scale."
         findings = {finding.paper: finding.here for finding in figure.findings(rows)}
-        return Check(verdict, number, findings, how)
+        return Check(verdict, told, findings, how)
 
     return check
 
@@ -149,7 +169,7 @@ CLAIMS = tuple(
     Claim(
         f"W-figure-{number}",
         statement,
-        _from_rows(f"W-figure-{number}", judge),
+        _from_rows(number, judge),
         seconds=0.1,
         figure=f"W-figure-{number}",
         reads_figure=True,
