@@ -21,7 +21,8 @@ from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 
 def recipes(value):
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    own = [[value["name"], value["learning_rate"]]] if isinstance(value, dict) and "optimiser" in value else []
+    is_recipe = isinstance(value, dict) and {"name", "positions", "learning_rate"} <= value.keys()
+    own = [[value["name"], value["learning_rate"]]] if is_recipe else []
     return own + [recipe for one in inner for recipe in recipes(one)]
 
 rows = {}
