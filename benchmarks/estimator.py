@@ -11,32 +11,32 @@ from functools import partial
 
 from parityscope.core.benchmarking import Measurement, compare
 from parityscope.estimator.baselines import OTHERS, OURS
-from parityscope.papers.own.figures.estimator_benchmark import Point, draw_table
+from parityscope.papers.own.figures.estimator_benchmark import TableKind, draw_table, label_of
 
 TABLES = 5
-POINTS = (
-    Point(n=1000, k=2, rows=2000, noise=0.2),
-    Point(n=100, k=3, rows=5000, noise=0.1),
-    Point(n=200, k=10, rows=400, noise=0.0),
-    Point(kind="genotypes", rows=1600),
+KINDS = (
+    TableKind(n=1000, k=2, rows=2000, noise=0.2),
+    TableKind(n=100, k=3, rows=5000, noise=0.1),
+    TableKind(n=200, k=10, rows=400, noise=0.0),
+    TableKind(kind="genotypes", rows=1600),
 )
 
 
 def run() -> Iterator[Measurement]:
     """Yield one measurement per kind of table."""
     ours, forest = OURS["auto"], OTHERS["random forest"]
-    for point in POINTS:
-        tables = [draw_table(point, seed) for seed in range(TABLES)]
-        found = [sum(find(X, y, point.k, 0) == tuple(B) for X, y, B in tables) for find in (ours, forest)]
+    for kind in KINDS:
+        tables = [draw_table(kind, seed) for seed in range(TABLES)]
+        found = [sum(find(X, y, kind.k, 0) == tuple(B) for X, y, B in tables) for find in (ours, forest)]
         X, y, _ = tables[0]
         setting = {
-            "n": point.n,
-            "k": point.k,
-            "rows": point.rows,
-            "noise": point.noise,
+            "n": kind.n,
+            "k": kind.k,
+            "rows": kind.rows,
+            "noise": kind.noise,
             "found": f"{found[0]} of {TABLES}",
             "other_found": f"{found[1]} of {TABLES}",
         }
-        name = point.label().replace("\n", ", ")
-        calls = (partial(find, X, y, point.k, 0) for find in (ours, forest))
+        name = label_of(kind).replace("\n", ", ")
+        calls = (partial(find, X, y, kind.k, 0) for find in (ours, forest))
         yield compare(name, *calls, "random forest", setting, repeats=2)

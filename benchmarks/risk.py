@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from parityscope.core.benchmarking import Measurement, compare, measure
-from parityscope.training.learning import learn
 from parityscope.models import AdditiveScore, ZigZag
 from parityscope.problems import Parity, bits_of, draw_problems
 from parityscope.risk import population_risk
+from parityscope.training.learning import learn
 
 K = 3
 

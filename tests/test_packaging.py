@@ -17,7 +17,7 @@ import parityscope
 from parityscope.apps.cli import app
 from parityscope.apps.cli.application import COMMANDS
 from parityscope.core.errors import EXTRA_OF
-from parityscope.papers.registry import FIGURE_IDS, all_claims
+from parityscope.papers.registry import CLAIM_IDS
 from parityscope.training.recipes import RECIPES
 from test_architecture import OPTIONAL
 
@@ -135,9 +135,8 @@ def test_all_is_everything_a_user_may_want():
 
 
 SPEC = """
-from parityscope.runs.training import Training, batch_shape, run, run_batch
-ID = "small"
-CONFIGS = [Training(n=8, k=2, seed=seed) for seed in range(2)]
+from parityscope.runs import training
+CONFIGS = [training("bounded", 8, 2, seeds=[seed]) for seed in range(2)]
 """
 NEEDS = {
     "reproduce": "plots",
@@ -211,7 +210,7 @@ def test_files_that_need_a_library_of_their_own(tmp_path):
 
 
 def test_in_python_it_is_an_import_error_too():
-    modules = ("estimator.classifier", "figures", "explorer.app", "language_models.loading")
+    modules = ("estimator.classifier", "core.drawing", "apps.explorer.app", "language_models.loading")
     program = (
         "import importlib, parityscope as ps\n"
         "def said(action):\n"
@@ -244,9 +243,10 @@ COMPLETIONS = {
     "parityscope ": COMMANDS,
     "parityscope learn --recipe re": ("repaired",),
     "parityscope learn --recipe ": RECIPES,
-    "parityscope reproduce H1-figure-1 H2-": [name for name in FIGURE_IDS if name.startswith("H2-")],
+    "parityscope reproduce H1-figure-1 H2-e": ("H2-error", *(name for name in CLAIM_IDS if name.startswith("H2-e"))),
+    "parityscope reproduce W-lemma-1": [name for name in CLAIM_IDS if name.startswith("W-lemma-1")],
     "parityscope rows folder --experiment phase-n": ("phase-n-k",),
-    "parityscope claims H1-th": [claim.id for claim in all_claims() if claim.id.startswith("H1-th")],
+    "parityscope claims H1-th": [name for name in CLAIM_IDS if name.startswith("H1-th")],
     "parityscope claims --scale ": ("smoke", "demo", "reference", "paper"),
     "parityscope bench ri": ("risk",),
 }
@@ -295,7 +295,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives):
     assert names == package | benchmarks | rows | figures
     assert {
         "parityscope/py.typed",
-        "parityscope/explorer/static/index.html",
+        "parityscope/apps/explorer/static/index.html",
         "parityscope/_benchmarks/risk.py",
         "parityscope/_reference/rows/claims.jsonl",
     } <= names

@@ -20,8 +20,8 @@ def imports():
     from parityscope import theory
     from parityscope.core.drawing import colour, new_figure, themed
     from parityscope.papers.claim import Context, check
-    from parityscope.papers.h1.figures.why_it_fails import gradient_parts
     from parityscope.papers.registry import named_claims
+    from parityscope.risk.gradient_parts import gradient_parts
 
     return Context, check, colour, gradient_parts, math, mo, named_claims, new_figure, ps, themed, theory, torch
 

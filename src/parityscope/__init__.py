@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from parityscope.problems import Parity, draw_problems
     from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
-    from parityscope.training.learning import Learned, learn
+    from parityscope.training.learning import LearnedRuns, learn
     from parityscope.training.recipes import RECIPES, Recipe
 
 __version__ = "0.1.0"
@@ -34,7 +34,7 @@ __all__ = [
     "Cosine",
     "FrozenAttention",
     "InvalidInput",
-    "Learned",
+    "LearnedRuns",
     "Parity",
     "ParityTransformer",
     "Recipe",
@@ -55,7 +55,7 @@ __all__ = [
 _HOMES = {
     "core.errors": ("InvalidInput",),
     "estimator": ("SparseParityClassifier",),
-    "training.learning": ("Learned", "learn"),
+    "training.learning": ("LearnedRuns", "learn"),
     "measures": ("attention_entropy",),
     "models": ("FFNN1", "GPT", "Cosine", "FrozenAttention", "ParityTransformer", "Triangle", "ZigZag", "parity_ffnn"),
     "problems": ("Parity", "draw_problems"),

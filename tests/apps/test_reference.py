@@ -1,9 +1,9 @@
 """The shipped evidence: complete, current, small, and loaded by the store's own code."""
 
 from parityscope.apps.reference import _shipped, reference_picture, stale_rows, unpack_reference
-from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, load_figure
-from parityscope.papers.results import stored_claims, stored_rows, work_of
-from parityscope.records import Store, config_key, key_of, rows_in
+from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, all_claims, load_figure
+from parityscope.papers.results import needs_of, stored_claims, stored_rows, work_of
+from parityscope.records import Store, rows_in
 
 ROWS = _shipped("reference", "rows")
 
@@ -13,15 +13,13 @@ def test_every_config_of_the_reference_run_has_its_row():
 
 
 def test_no_row_is_left_over():
-    wanted = {
-        config_key(work.experiment.ID, config)
-        for work in (work_of(load_figure(name), "reference") for name in FIGURE_IDS)
-        for config in work.configs
-    }
+    works = [work_of(load_figure(name), "reference") for name in FIGURE_IDS]
+    works.append(needs_of(all_claims(), "reference"))
+    wanted = {config.key for work in works for config in work.configs}
     # Rows of public files and of language models are computed where those are.
-    given = ("claims", "estimator-benchmark", "W-figure-6", "W-figure-7")
-    left_over = [row for row in rows_in(ROWS) if row.experiment not in given]
-    assert [row.config for row in left_over if key_of(row.experiment, row.config) not in wanted] == []
+    given = {"claims", "estimator-benchmark", *(load_figure(name).STORED.ROWS for name in ("W-figure-6", "W-figure-7"))}
+    left_over = [row for row in rows_in(ROWS) if row.experiment not in given and row.key not in wanted]
+    assert [(row.experiment, row.config) for row in left_over] == []
 
 
 def test_the_shipped_rows_are_small():
@@ -33,10 +31,10 @@ def test_the_store_has_every_row_and_every_verdict(tmp_path):
     store = Store(tmp_path / "store")
     assert len(store.rows()) == count
     assert store.damaged() == {}
-    assert [claim["id"] for claim in stored_claims("reference", store)] == list(CLAIM_IDS)
+    assert [claim.id for claim in stored_claims("reference", store)] == list(CLAIM_IDS)
     for name in FIGURE_IDS:
-        experiment = load_figure(name)
-        assert len(stored_rows(experiment, "reference", store)) == len(experiment.CONFIGS["reference"])
+        figure = load_figure(name)
+        assert len(stored_rows(figure, "reference", store)) == len(figure.CONFIGS["reference"])
 
 
 def test_a_demo_shows_the_reference_figure_only_where_its_own_shows_less():

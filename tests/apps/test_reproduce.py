@@ -1,25 +1,34 @@
+"""`reproduce`: every figure at smoke scale, what lands in the folder, what is shared, what a stop leaves."""
+
+import csv
 import re
 import shutil
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import torch
 
 from parityscope import InvalidInput
+from parityscope.apps.cli import main
+from parityscope.apps.recheck import RECHECKED
 from parityscope.apps.reference import reference_picture
 from parityscope.apps.reproduce import reproduce
-from parityscope.papers.figure import SCALES
-from parityscope.papers.registry import FIGURE_IDS, load_figure, named_claims
-from parityscope.papers.results import CLAIMS_ID, claims_context, stored_rows, work_of
-from parityscope.papers.w.measured_studies import FIGURE_IDS
+from parityscope.papers.claim import ClaimCheck, Context
+from parityscope.papers.figure import SCALES, PaperFigure
+from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
+from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of
 from parityscope.records import Store
 from parityscope.runs import Processes
+
+OF_COMMANDS = ("W-figure-6", "W-figure-7")  # their rows are what `parityscope entropy` stores
 
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
-    """Every experiment at smoke scale, once."""
+    """Every figure at smoke scale, once."""
     out = tmp_path_factory.mktemp("smoke")
     reproduce(FIGURE_IDS, "smoke", out)
     return out
@@ -35,15 +44,15 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", FIGURE_IDS)
-def test_every_experiment_keeps_the_contract(name):
-    experiment = load_figure(name)
-    assert isinstance(experiment, Experiment)
-    assert name == experiment.ID
-    assert set(experiment.CONFIGS) == set(experiment.COST) == set(SCALES)
-    assert all(len(set(map(str, experiment.CONFIGS[scale]))) == len(experiment.CONFIGS[scale]) for scale in SCALES)
-    # Those without configs draw what `parityscope entropy` stores; their own tests store something.
-    assert all(len(experiment.CONFIGS[scale]) > 0 for scale in SCALES) == (name not in FIGURE_IDS)
-    assert len(experiment.TEXT) > 100
+def test_every_figure_keeps_the_contract(name):
+    figure = load_figure(name)
+    assert isinstance(figure, PaperFigure)
+    assert name == figure.ID
+    assert set(figure.CONFIGS) == set(figure.COST) == set(SCALES)
+    assert all(len(set(map(str, figure.CONFIGS[scale]))) == len(figure.CONFIGS[scale]) for scale in SCALES)
+    assert all(len(figure.CONFIGS[scale]) > 0 for scale in SCALES) == (name not in OF_COMMANDS)
+    assert hasattr(figure, "STORED") == hasattr(figure, "COMMAND") == (name in OF_COMMANDS)
+    assert len(figure.TEXT) > 100
 
 
 def test_the_report_is_one_file_with_every_figure_and_no_outside_reference(smoke):
@@ -58,13 +67,33 @@ def test_the_report_is_one_file_with_every_figure_and_no_outside_reference(smoke
     links = [a.get("href") or a.get("src") or a.get("srcset") or "" for _, a in tags.found]
     assert not any(re.match(r"(https?:)?//", link) for link in links)
     assert len(page) < 15e6
-    for name in FIGURE_IDS:  # every section carries the command that makes its rows
-        assert (f"parityscope reproduce {name} --scale smoke" in page) == (name not in FIGURE_IDS)
+    for name in FIGURE_IDS:  # every section carries the command that makes its rows, and the code that made them
+        assert (f"parityscope reproduce {name} --scale smoke" in page) == (name not in OF_COMMANDS)
+        assert all(f"<code>{row.code}</code>" in page for row in stored(smoke, name))
 
 
-def test_figures_are_there_as_png_and_svg(smoke):
+def stored(out, name, scale="smoke"):
+    return stored_rows(load_figure(name), scale, Store(out / "store"))
+
+
+def test_figures_are_there_as_pictures_and_as_numbers(smoke):
     names = {path.name for path in (smoke / "figures").iterdir()}
-    assert names == {f"{name}.{kind}" for name in FIGURE_IDS for kind in ("png", "svg")}
+    with_arrays = [name for name in FIGURE_IDS if any(row.arrays for row in stored(smoke, name))]
+    pictures = {f"{name}.{kind}" for name in FIGURE_IDS for kind in ("png", "svg", "csv")}
+    assert names == pictures | {f"{name}.npz" for name in with_arrays}
+
+
+def test_the_numbers_of_a_figure_are_those_of_its_rows(smoke):
+    with (smoke / "figures" / "H1-success.csv").open() as file:
+        table = list(csv.DictReader(file))
+    rows = stored(smoke, "H1-success")
+    assert [line["config.label"] for line in table] == [row.config.label for row in rows]
+    assert [line["config.training.recipe.name"] for line in table] == [row.config.training.recipe.name for row in rows]
+    assert [int(line["numbers.parameters"]) for line in table] == [row.numbers.parameters for row in rows]
+    (row,) = stored(smoke, "H1-figure-1")
+    with np.load(smoke / "figures" / "H1-figure-1.npz") as arrays:
+        assert {f"0.{name}" for name in row.arrays} == set(arrays)
+        assert np.array_equal(arrays["0.attention"], row.arrays["attention"].numpy())
 
 
 def test_deleted_figures_are_redrawn_without_training(smoke, tmp_path, monkeypatch):
@@ -76,36 +105,37 @@ def test_deleted_figures_are_redrawn_without_training(smoke, tmp_path, monkeypat
             path.unlink()
 
     def never(*_, **__):
-        raise AssertionError("trained again")
+        raise AssertionError("computed again")
 
-    for name in some:
-        monkeypatch.setattr(work_of(load_figure(name), "smoke").experiment, "run", never)
+    for kind in {type(config) for name in some for config in work_of(load_figure(name), "smoke").configs}:
+        monkeypatch.setattr(kind, "run", never)
     reproduce(some, "smoke", out)
     assert {path.name: path.read_bytes() for path in (out / "figures").iterdir()} == before
 
 
 def test_plots_never_train(smoke, monkeypatch):
     monkeypatch.setattr("parityscope.training.learning.descend", None)
-    store = Store(smoke / "store")
     for name in FIGURE_IDS:
-        experiment = load_figure(name)
-        rows = stored_rows(experiment, "smoke", store)
-        assert len(rows) == len(experiment.CONFIGS["smoke"])
-        experiment.plot(rows)
-        header, lines = experiment.table(rows)
+        figure, rows = load_figure(name), stored(smoke, name)
+        assert len(rows) == len(figure.CONFIGS["smoke"])
+        figure.plot(rows)
+        header, lines = figure.table(rows)
         assert all(len(line) == len(header) for line in lines)
-        assert all(finding.here for finding in experiment.findings(rows))
+        assert all(finding.here for finding in figure.findings(rows))
 
 
-def test_rows_carry_their_full_config_and_versions(smoke):
+def test_rows_carry_their_full_config_their_code_and_versions(smoke):
     for row in Store(smoke / "store").rows():
         assert row.config
+        assert re.fullmatch(r"[0-9a-f]{16}", row.code)
         assert row.versions["torch"] == torch.__version__
 
 
 def test_unknown_names_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match=f"unknown experiment 'H9': choose one of {FIGURE_IDS[0]}"):
+    with pytest.raises(InvalidInput, match=f"unknown figure 'H9': choose one of {FIGURE_IDS[0]}"):
         reproduce(["H9"], "smoke", tmp_path)
+    with pytest.raises(InvalidInput, match="unknown figure or claim 'H9': choose from H1, "):
+        figures_and_claims(["H9"])
 
 
 def test_progress_counts_configs_and_time_left(tmp_path):
@@ -113,12 +143,12 @@ def test_progress_counts_configs_and_time_left(tmp_path):
     reproduce(["H1-figure-1", "H2-parameters"], "smoke", tmp_path, on_stage=stages.append)
     assert [(s.name, s.done, s.total) for s in stages if s.name] == [("H1-figure-1", 1, 2), ("H2-parameters", 2, 2)]
     assert stages[0].seconds_left > stages[-1].seconds_left == 0
-    assert stages[0].configs.done == 0
-    last = [stage.configs for stage in stages if stage.configs][-1]
-    assert last.done == last.total > 2
+    assert stages[0].configs_done == 0
+    last = [stage for stage in stages if stage.configs_total is not None][-1]
+    assert last.configs_done == last.configs_total > 2
 
 
-def test_a_stopped_reproduction_leaves_a_report_of_what_it_has(tmp_path, monkeypatch):
+def test_a_stopped_reproduction_leaves_a_report_of_what_it_has(tmp_path):
     """Ctrl-C after the first figure: the page shows it and names the other; the same call goes on."""
 
     def stop(stage):
@@ -138,13 +168,54 @@ def test_a_stopped_reproduction_leaves_a_report_of_what_it_has(tmp_path, monkeyp
 
 def test_figures_that_need_the_same_training_share_its_row(tmp_path):
     reproduce(["W-figure-10", "W-figure-5"], "smoke", tmp_path)
+    figures = [load_figure(name) for name in ("W-figure-5", "W-figure-10")]
+    needed = {config.row_config().key for figure in figures for config in figure.CONFIGS["smoke"]}
+    rows = Store(tmp_path / "store").rows("decoder-training")
+    assert {row.key for row in rows} == needed
+    assert len(needed) < sum(len(figure.CONFIGS["smoke"]) for figure in figures)
+    assert stored(tmp_path, "W-figure-5")[0].config.label == "pool"
+
+
+def test_rows_of_older_code_that_were_kept_say_so_in_the_report(tmp_path):
+    reproduce(["H1-figure-1"], "smoke", tmp_path)
     store = Store(tmp_path / "store")
-    needed = {
-        str(config.training) for name in ("W-figure-5", "W-figure-10") for config in load_figure(name).CONFIGS["smoke"]
-    }
-    assert len(store.rows("W-training")) == len(needed) < 4
-    (row,) = stored_rows(load_figure("W-figure-5"), "smoke", store)[:1]
-    assert (row.experiment, row.config["label"]) == ("W-figure-5", "pool")
+    (row,) = store.rows("H1-figure-1")
+    store.forget([row.key])
+    note = "2 of 64 rows of code 5d41402abc4b2a76 recomputed and equal"
+    store.add_rows([replace(row, versions={**row.versions, RECHECKED: note})])
+    page = reproduce(["H1-figure-1"], "smoke", tmp_path).read_text()
+    assert f"Kept from older code: {note}." in page
+    assert page.count(note) == 1
+
+
+# Claims
+
+
+def test_a_name_brings_a_figure_with_its_claims_or_a_claim_with_its_figure():
+    figures, claims = figures_and_claims(["H1-success"])
+    assert figures == ["H1-success"]
+    assert {claim.figure for claim in claims} == {"H1-success"}
+    figures, claims = figures_and_claims(["H1-theorem-11"])
+    assert (figures, [claim.id for claim in claims]) == (["H1-frozen-attention"], ["H1-theorem-11"])
+    figures, claims = figures_and_claims(["W-lemma-6", "W-lemma-6"])
+    assert (figures, [claim.id for claim in claims]) == ([], ["W-lemma-6"])
+    figures, claims = figures_and_claims(["H2"])
+    assert {name for name in FIGURE_IDS if name.startswith("H2")} <= set(figures)
+    assert {claim.id for claim in named_claims(["H2"])} <= {claim.id for claim in claims}
+    figures, claims = figures_and_claims()
+    assert (figures, len(claims)) == (list(FIGURE_IDS), len(named_claims([])))
+
+
+def test_reproducing_a_figure_checks_its_claims(tmp_path, monkeypatch, capsys):
+    command = ["parityscope", "reproduce", "H2-parameters", "W-lemma-6", "--scale", "smoke", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0, capsys.readouterr().err
+    checked = {claim.id: claim for claim in stored_claims("smoke", Store(tmp_path / "store"))}
+    shown = [claim.id for claim in figures_and_claims(["H2-parameters"])[1]]
+    assert list(checked) == [*shown, "W-lemma-6"]
+    assert all(f'id="{name}"' in (tmp_path / "report.html").read_text() for name in checked)
 
 
 def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
@@ -158,40 +229,52 @@ def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("checked again")
 
+    monkeypatch.setattr("parityscope.papers.claim.check", never)
     monkeypatch.setattr("parityscope.papers.results.check", never)
     assert reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims).read_text() == page
 
 
+def test_a_claim_whose_rows_fail_waits_and_the_failure_is_named(tmp_path, monkeypatch):
+    claim = next(claim for claim in named_claims(["H1"]) if claim.needs(Context("smoke")))
+    lemma = named_claims(["W-lemma-6"])
+
+    def broken(*_):
+        raise RuntimeError("a cable was pulled")
+
+    with monkeypatch.context() as patch:
+        for kind in {type(config) for config in claim.needs(Context("smoke"))}:
+            patch.setattr(kind, "run", broken)
+        with pytest.raises(InvalidInput, match="failed, the last one with RuntimeError: a cable was pulled"):
+            reproduce([], "smoke", tmp_path, claims=[claim, *lemma])
+    assert [one.id for one in stored_claims("smoke", Store(tmp_path / "store"))] == ["W-lemma-6"]
+
+
 @pytest.mark.slow
-def test_workers_serve_every_experiment_and_the_claims(tmp_path, monkeypatch):
+def test_workers_serve_every_figure_and_the_claims(tmp_path, monkeypatch):
     started = []
     start = Processes.start
     monkeypatch.setattr(Processes, "start", lambda self: started.append(1) or start(self))
     claims = named_claims(["H1-remark-12", "H1-lemma-19", "W-figure-7"])
-    experiments = ["H1-figure-1", "H1-input-laws"]
-    reproduce(experiments, "smoke", tmp_path / "there", claims=claims, launcher=Processes(2))
+    figures = ["H1-figure-1", "H1-input-laws"]
+    reproduce(figures, "smoke", tmp_path / "there", claims=claims, launcher=Processes(2))
     assert started == [1]
-    reproduce(experiments, "smoke", tmp_path / "here", claims=claims)
-    here, there = (
-        {(row.experiment, str(row.config)): row.numbers for row in Store(tmp_path / place / "store").rows()}
-        for place in ("here", "there")
-    )
+    reproduce(figures, "smoke", tmp_path / "here", claims=claims)
+    here, there = ({row.key: row for row in Store(tmp_path / place / "store").rows()} for place in ("here", "there"))
     assert here.keys() == there.keys()
-    for name in here:
-        if name[0] == CLAIMS_ID:
-            assert {**there[name], "seconds": 0} == {**here[name], "seconds": 0}
+    for key, row in here.items():
+        if row.experiment == ClaimCheck.ROWS:
+            assert {**there[key].numbers, "seconds": 0} == {**row.numbers, "seconds": 0}
 
 
 def test_a_check_that_reads_rows_says_so(tmp_path):
     (claim,) = named_claims(["W-figure-7"])
-    silent = replace(claim, reads_rows=False)
     assert claim.reads_rows
-    with pytest.raises(InvalidInput, match="does not say reads_rows"):
-        reproduce([], "smoke", tmp_path, claims=[silent])
+    with pytest.raises(AssertionError, match="says neither reads_figure nor needs"):
+        ClaimCheck(claim="W-figure-7", scale="smoke").run()
 
 
 def test_checks_see_the_stored_rows(tmp_path):
     assert claims_context("smoke", tmp_path).rows("H1-figure-1") == ()
     reproduce(["H1-figure-1"], "smoke", tmp_path)
     (row,) = claims_context("smoke", tmp_path).rows("H1-figure-1")
-    assert row.experiment == "H1-figure-1"
+    assert row.numbers.label == 1

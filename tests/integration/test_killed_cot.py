@@ -20,7 +20,9 @@ import hashlib, json, sys
 from pathlib import Path
 from parityscope.training.decoders import DecoderSettings, train_decoder
 run = train_decoder(
-    DecoderSettings.model_validate_json(sys.argv[1]), checkpoint=Path(sys.argv[2]), checkpoint_seconds=float(sys.argv[3])
+    DecoderSettings.model_validate_json(sys.argv[1]),
+    checkpoint=Path(sys.argv[2]),
+    checkpoint_seconds=float(sys.argv[3]),
 )
 digest = hashlib.sha256()
 for parameter in run.model.parameters():

@@ -1,4 +1,3 @@
-import json
 import math
 
 import pytest
@@ -6,7 +5,6 @@ import torch
 
 from parityscope.language_models.measures import MEASURES
 from parityscope.language_models.summary import (
-    Comparison,
     compare,
     compare_layers,
     mean_and_half_width,
@@ -70,11 +68,6 @@ def test_layers_are_compared_one_by_one():
         # Means of 30 numbers of size 1, added up in another order: at most 30 roundings apart.
         for together, one in zip(found[:2], alone[:2], strict=True):
             assert together == pytest.approx(one, abs=1e-13)
-
-
-def test_comparisons_survive_json():
-    found = compare(torch.randn(10, 3, generator=GENERATOR))
-    assert Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
 def test_a_summary_compares_cot_with_both_others():

@@ -3,7 +3,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from own_parts import Silent, Steep
 from parityscope import Cosine, InvalidInput, Triangle, ZigZag
+from parityscope.models import Wave
+from readout_harness import check_readout
 
 GRID = torch.linspace(-1, 8, 2001, dtype=torch.float64)
 
@@ -42,6 +45,24 @@ def test_zig_zag_swings_to_2k_minus_1_and_the_bounded_readouts_do_not():
     assert ZigZag(5)(inside).abs().max() == pytest.approx(9, abs=0.1)
     assert Cosine()(inside).abs().max() <= 1
     assert Triangle(5)(inside).abs().max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("readout", [ZigZag(3), ZigZag(3, 0.1), Cosine(), Triangle(3), Steep(), Silent()])
+def test_what_a_readout_says_of_itself_is_so(readout):
+    check_readout(readout, 3)
+
+
+def test_the_harness_notices_a_wrong_answer():
+    class Wrong(Steep):
+        def cosine_series(self):
+            return (Wave(1.0, 1.0),)
+
+    class Unbounded(ZigZag):
+        bounded = True
+
+    for wrong in (Wrong(), Unbounded(3)):
+        with pytest.raises(AssertionError):
+            check_readout(wrong, 3)
 
 
 def test_negative_smoothing_is_refused():

@@ -106,3 +106,19 @@ def test_parameters_are_counted_as_the_paper_counts_and_as_trained():
 def test_bad_input_is_named(arguments, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         ParityTransformer(**arguments)
+
+
+def test_a_temperature_per_run_is_each_runs_own():
+    temperatures = torch.tensor([0.1, 1.0, 3.0], dtype=torch.float64)
+    directions = torch.randn(3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    batch = ParityTransformer(9, 2, temperature=temperatures, directions=directions)
+    assert torch.equal(batch.temperature, temperatures)
+    x = torch.randint(0, 2, (5, 9), generator=torch.Generator().manual_seed(1))
+    for run, temperature in enumerate(temperatures.tolist()):
+        alone = ParityTransformer(9, 2, temperature=temperature, directions=directions[run])
+        assert torch.equal(batch.attention()[run], alone.attention())
+        assert torch.allclose(batch(x)[run], alone(x), atol=1e-12)
+    full = ParityTransformer(9, 2, temperature=temperatures, directions=directions, full_matrix=True)
+    assert torch.allclose(full.attention(x)[:, 0], batch.attention(), atol=1e-12)
+    with pytest.raises(InvalidInput, match=r"temperature must be positive, got -1\.0"):
+        ParityTransformer(9, 2, temperature=torch.tensor([1.0, -1.0]), directions=directions[:2])

@@ -82,5 +82,5 @@ def test_it_reaches_a_thousand_bits():
 @pytest.mark.parametrize("readout", [None, Cosine()])
 def test_it_says_what_it_covers(readout):
     model = ParityTransformer(8, 2, readout=readout)
-    with pytest.raises(InvalidInput, match="the closed form covers the cosine readout with hinge"):
+    with pytest.raises(InvalidInput, match="covers bounded readouts that are sums of cosines with hinge"):
         population_risk(model, Parity(8, (0, 1)), loss="logistic", engine="closed-form")

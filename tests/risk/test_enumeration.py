@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from additive_model import AdditiveModel
@@ -46,6 +46,8 @@ def test_value_and_gradient_are_those_of_plain_autograd(n, seed, readout, loss, 
     model = AdditiveModel(weights, READOUTS[readout], torch.rand((), generator=generator, dtype=torch.float64))
     ours = population_risk(model, problem, loss=loss, engine="enumerate").value
     theirs = direct_risk(model, problem, named_loss(loss))
+    # −log E[yŷ] is infinite without a correlation, and its rounding grows as the correlation vanishes.
+    assume(loss != "log-correlation" or theirs < 10)
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
     gradients = torch.autograd.grad(ours, model.parameters())
     expected = torch.autograd.grad(theirs, model.parameters())

@@ -5,8 +5,9 @@ from parityscope import Parity, draw_problems
 from parityscope.models import FFNN1
 from parityscope.problems import seeded_generator
 from parityscope.risk import population_accuracy
+from parityscope.training.descent import Evaluation, TrainingState, descend, shares_of
 from parityscope.training.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
-from parityscope.training.normalised import RunwiseAdam
+from parityscope.training.optimisers import Adam
 
 
 def parities(problems):
@@ -14,18 +15,31 @@ def parities(problems):
     return lambda x: 1 - 2 * ((x.double() @ mask.unsqueeze(-1)).squeeze(-1) % 2)
 
 
-def test_runwise_adam_is_adam_run_by_run():
+def test_a_rate_per_run_is_adam_run_by_run():
     rates, start = [0.1, 0.01], torch.randn(2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    together = torch.nn.Parameter(start.clone())
-    alone = [torch.nn.Parameter(row.clone()) for row in start]
-    optimisers = [torch.optim.Adam([p], lr=rate) for p, rate in zip(alone, rates, strict=True)]
-    ours = RunwiseAdam([together], torch.tensor(rates, dtype=torch.float64))
-    for _ in range(20):
-        for optimiser, p in zip([ours, *optimisers], [together, *alone], strict=True):
+    together = torch.nn.ParameterList([start.clone()])
+    shares = shares_of(rates, 0.1)
+
+    def value(p):
+        return (p.sin().square() + 0.1 * p).sum(-1)
+
+    rule = FreshTraining(steps=20, stop_risk=None)
+    descend(
+        together,
+        lambda: Evaluation(value(together[0]), value(together[0])),
+        rule,
+        TrainingState.fresh(2),
+        Adam(together, 0.1),
+        scale=lambda step: shares,
+    )
+    for row, rate, ours in zip(start, rates, together[0], strict=True):
+        alone = torch.nn.Parameter(row.clone())
+        optimiser = torch.optim.Adam([alone], lr=rate)
+        for _ in range(20):
             optimiser.zero_grad()
-            (p.sin().square() + 0.1 * p).sum().backward()
+            value(alone).backward()
             optimiser.step()
-    assert torch.allclose(together, torch.stack([p.detach() for p in alone]), atol=1e-7)
+        assert torch.allclose(ours, alone, atol=1e-12)
 
 
 def test_a_seed_trains_the_same_alone_or_among_others():

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from parityscope import InvalidInput, Parity, ParityTransformer, ZigZag, draw_problems, population_risk
-from parityscope.models import AdditiveScore, Cosine
+from parityscope.models import AdditiveScore, Cosine, Triangle
 from parityscope.problems import draw_examples, seeded_generator
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import exact_correlation
@@ -116,9 +116,21 @@ def test_gradient_is_the_normalised_gradient_of_the_hinge_risk():
     assert torch.allclose(ours, theirs / (1 - risk.detach()), rtol=1e-9)
 
 
-def test_other_readouts_are_refused():
-    with pytest.raises(InvalidInput, match="log-correlation has a closed form for the cosine readout only"):
+def test_log_correlation_is_for_bounded_readouts():
+    with pytest.raises(InvalidInput, match="log-correlation needs a bounded readout"):
         population_objective(ParityTransformer(6, 2), [Parity(6, (0, 1))], "log-correlation")
+    problem, directions = Parity(9, (1, 4, 6)), torch.zeros(1, 3, 2, dtype=torch.float64)
+    model = ParityTransformer(9, 3, temperature=1.0, readout=Triangle(3), directions=directions)
+    value, risk = population_objective(model, [problem], "log-correlation")()
+    hinge = population_risk(model, [problem], loss="hinge").value
+    assert torch.allclose(risk, hinge.detach())
+    assert torch.allclose(value, -(1 - hinge).log())
+
+
+def test_a_wide_phase_is_the_cosines():
+    model = ParityTransformer(9, 3, readout=Triangle(3))
+    with pytest.raises(InvalidInput, match="set wide_phase=False for another readout"):
+        widened_score(model)
 
 
 def test_the_online_objective_is_the_sample_objective_on_the_data_stream():

@@ -1,8 +1,10 @@
 import pytest
 
-from parityscope import RECIPES, InvalidInput
+from parityscope import RECIPES, InvalidInput, Recipe
 from parityscope.theory import theorem_5_learning_rate
 from parityscope.training.recipes import named_recipe
+
+FIELDS = RECIPES["bounded"].model_dump()
 
 
 def test_as_written_takes_the_theorems_own_choices():
@@ -36,7 +38,13 @@ def test_every_recipe_resolves_to_numbers_and_survives_a_round_trip(name):
         (lambda: named_recipe("magic"), "unknown recipe 'magic': choose one of bounded"),
         (lambda: RECIPES["bounded"].overridden(learningrate=1), "a recipe has no field 'learningrate'"),
         (lambda: RECIPES["bounded"].overridden(heads=0), "recipe field heads = 0: input should be greater"),
-        (lambda: RECIPES["bounded"].overridden(temperature="warm"), "recipe field temperature = 'warm'"),
+        (
+            lambda: RECIPES["bounded"].overridden(temperature="warm"),
+            "recipe field temperature = 'warm': .*, or a formula: 1/n, n/4",
+        ),
+        (lambda: Recipe(name="mine", summary=""), "a recipe needs the field 'positions': give it, or start from one"),
+        (lambda: Recipe(**{**FIELDS, "loss": "square"}), "recipe field loss = 'square': input should be 'hinge'"),
+        (lambda: Recipe(**FIELDS, colour="red"), "a recipe has no field 'colour'"),
         (lambda: RECIPES["repaired"].overridden(numbers_per_head=3).resolved(9, 2), "circle positions have 2 numbers"),
         (
             lambda: RECIPES["bounded"].overridden(positions="harmonics", numbers_per_head=3).resolved(9, 2),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parityscope.apps.recheck import RECHECKED
 from parityscope.apps.reference import reference_picture
 from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
@@ -42,10 +43,10 @@ def reproduce(
     Configs and claims run in this process, or where `launcher` takes them; timings are always taken here, with nothing
     beside them.
 
-    Everything lands in `out`: `store/` with the rows, `figures/` with PNG and SVG, and `report.html`, which is there
-    from the first figure on and says what is still to come. Rows that are there are not computed again, so an
-    interrupted reproduction goes on where it stopped. The report's table shows every claim that was ever checked in
-    `out` at this scale.
+    Everything lands in `out`: `store/` with the rows, `figures/` with PNG, SVG and the numbers that were drawn, and
+    `report.html`, which is there from the first figure on and says what is still to come. Rows that are there are not
+    computed again, so an interrupted reproduction goes on where it stopped. The report's table shows every claim that
+    was ever checked in `out` at this scale.
 
     >>> import tempfile
     >>> out = Path(tempfile.mkdtemp())
@@ -95,12 +96,14 @@ class _Reproduction:
 
     def __post_init__(self) -> None:
         self.store = Store(self.out / "store")
+        self.store.check_writable()
         self.report = self.out / "report.html"
         self.parts = [self._part_of(figure) for figure in self.figures]
         for paper in dict.fromkeys(claim.paper for claim in self.claims):
             of_paper = [claim for claim in self.claims if claim.paper == paper and not claim.reads_rows]
             seconds = sum(claim.seconds for claim in of_paper) * (self.scale != "smoke")
-            self.parts.append(_Part(f"claims {paper}", checks_of(of_paper, self.scale), seconds))
+            if of_paper:
+                self.parts.append(_Part(f"claims {paper}", checks_of(of_paper, self.scale), seconds))
         needed = needs_of(self.claims, self.scale)
         if needed.configs:
             self.parts.append(
@@ -119,10 +122,7 @@ class _Reproduction:
         self._check_rows()
         failed = [part for part in self.parts if part not in self.finished]
         if failed:
-            rows = [
-                row for name in {c.ROWS for c in failed[0].work.configs} for row in self.store.rows(name, failed=True)
-            ]
-            reason = rows[-1].traceback.strip().splitlines()[-1]
+            reason = self.store.failures(failed[0].work.configs)[-1].strip().splitlines()[-1]
             raise InvalidInput(
                 f"configs of {', '.join(part.name for part in failed)} failed, the last one with {reason} "
                 f"(parityscope rows {self.store.path} --failed shows more); the same command runs them again"
@@ -134,8 +134,7 @@ class _Reproduction:
 
         missing = [figure.TITLE for figure in self.figures if figure.ID not in self.sections]
         shown = [self.sections[one.ID] for one in self.figures if one.ID in self.sections]
-        claims = [claim.model_dump() for claim in stored_claims(self.scale, self.store)]
-        page = render_report(shown, self.scale, claims, missing)
+        page = render_report(shown, self.scale, stored_claims(self.scale, self.store), missing)
         write_atomically(self.report, page.encode())
         self.written = time.monotonic()
 
@@ -167,9 +166,10 @@ class _Reproduction:
         self.on_stage(self._stage(part.name))
 
     def _check_rows(self) -> None:
-        """Check, here, the claims that read the rows of figures."""
+        """Check, here, the claims that read rows; those whose own rows failed wait for them."""
+        done = self.store.keys()
         reading = [claim for claim in self.claims if claim.reads_rows]
-        for claim in reading:
+        for claim in (one for one in reading if {config.key for config in needs_of([one], self.scale).configs} <= done):
             check_with_rows(claim, self.scale, self.store)
         if reading:
             self.on_stage(self._stage("claims about figures", done=self.total))
@@ -205,5 +205,6 @@ def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Sect
         seconds=sum(row.seconds for row in rows),
         finished=max((row.finished for row in rows), default=0.0),
         versions=dict(rows[-1].versions) if rows else {},
-        code=", ".join(dict.fromkeys(row.code for row in rows)),
+        codes=sorted({row.code for row in rows}),
+        rechecked=sorted({row.versions[RECHECKED] for row in rows if RECHECKED in row.versions}),
     )

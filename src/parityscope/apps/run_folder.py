@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
-from parityscope.training.learning import Learned
+from parityscope.training.learning import LearnedRuns
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RunFolder:
         """The JSON object that `learn --json` prints."""
         return self.path / "run.json"
 
-    def write(self, run: Learned) -> None:
+    def write(self, run: LearnedRuns) -> None:
         """Write the summary, and then the figures: a missing plotting library must not lose the numbers."""
         write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
         from parityscope.apps.training_figures import attention_figure, risk_figure

@@ -6,7 +6,7 @@ from typing import Any
 
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.core.errors import naming_the_extra
-from parityscope.training.learning import Learned
+from parityscope.training.learning import LearnedRuns
 
 with naming_the_extra():
     from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ with naming_the_extra():
     from matplotlib.ticker import MaxNLocator
 
 
-def attention_figure(run: Learned, row: int = 0) -> Figure:
+def attention_figure(run: LearnedRuns, row: int = 0) -> Figure:
     """Return the heat map of one run's attention, hidden bits marked.
 
     >>> from parityscope import Parity, learn
@@ -29,7 +29,7 @@ def attention_figure(run: Learned, row: int = 0) -> Figure:
     return figure
 
 
-def risk_figure(run: Learned) -> Figure:
+def risk_figure(run: LearnedRuns) -> Figure:
     """Return the risk of every run during training.
 
     >>> from parityscope import Parity, learn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -38,8 +37,8 @@ class Comparison(NamedTuple):
     >>> comparison = compare(torch.full((20, 4), -0.25))
     >>> comparison.is_lower, comparison.is_higher, comparison.surely_lower
     (True, False, 4)
-    >>> Comparison.from_json(comparison.to_json()) == comparison
-    True
+    >>> comparison.to_json()["difference"]
+    {'value': -0.25, 'low': -0.25, 'high': -0.25}
     """
 
     difference: Interval  # mean over heads; negative where the first is lower
@@ -69,12 +68,6 @@ class Comparison(NamedTuple):
             "surely_higher": self.surely_higher,
             "heads": self.heads,
         }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
-        """Return what `to_json` was made from."""
-        intervals = {name: Interval(**stored[name]) for name in ("difference", "heads_lower")}
-        return cls(**{**stored, **intervals, "problems_lower": Share(**stored["problems_lower"])})
 
 
 def student_quantile(degrees: int) -> float:

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from parityscope.core.ties import predicts_plus
-from parityscope.models import AdditiveScore, Cosine, ParityTransformer, Triangle
+from parityscope.models import AdditiveScore, ParityTransformer
+from parityscope.models.readouts import COSINE
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_accuracy, population_risk
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
@@ -43,6 +44,7 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
     counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
     bound C = E[yŷ], any other a sampled estimate.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.models.positions import orthogonal
     >>> sharp = 20 * orthogonal(1000)[[3, 500]].unsqueeze(0)  # heads on bits 3 and 500 of a thousand
     >>> model = ParityTransformer(1000, 2, 2, 1.0, positions=orthogonal(1000), directions=sharp, readout=Cosine())
@@ -57,7 +59,7 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
             return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
         if _countable(score, law.n, len(problems)):
             return Accuracy(population_accuracy(model, problems).value, "exact")
-        if score is not None and isinstance(score.readout, Cosine | Triangle):
+        if score is not None and score.readout.bounded:
             bound = _correlation_bound(model, score, problems).clamp(min=0.0)
             return Accuracy(bound.masked_fill(certified, 1.0), "lower bound")
         x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
@@ -68,14 +70,14 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
 def _certified(score: AdditiveScore | None, law: Law) -> Bool[Tensor, " runs"]:
     """Say which runs provably classify every input right: none of them loses 1."""
     certified = certified_by_worst_loss(score, law)
-    if score is not None and isinstance(score.readout, Cosine):
+    if score is not None and score.readout.cosine_series() == COSINE:
         certified = certified | certified_perfect(score, law)
     return certified
 
 
 def _correlation_bound(model: ParityTransformer, score: AdditiveScore, problems: Sequence[Parity]) -> Tensor:
     """Return a lower bound on E[yŷ], which no accuracy falls below when |ŷ| ≤ 1."""
-    if isinstance(score.readout, Cosine):
+    if score.readout.cosine_series() is not None:
         return exact_correlation(score, law_of(problems))
     risk = population_risk(model, [replace(problem, noise=0.0) for problem in problems], loss="hinge")
     return 1 - risk.value - risk.error_bound

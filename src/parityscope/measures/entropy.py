@@ -15,6 +15,16 @@ def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*ma
     Row i of a map says where token i looks, and only the tokens up to itself may be there. 0 means that some token
     looks at a single one, 1 that every token looks everywhere. W averages the result over a validation set.
 
+    Parameters
+    ----------
+    weights : Tensor (…, T, T)
+        Attention maps; row i adds up to 1 over the tokens up to i.
+
+    Returns
+    -------
+    Tensor (…)
+        One number from 0 to 1 per map.
+
     >>> round(attention_entropy(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).item(), 6)
     1.0
     >>> attention_entropy(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])).item()

@@ -4,7 +4,7 @@ from parityscope.models.additive import AdditiveScore, additive_score
 from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.gpt import GPT
-from parityscope.models.readouts import Cosine, Readout, Triangle, ZigZag
+from parityscope.models.readouts import Cosine, Readout, Triangle, Wave, ZigZag
 from parityscope.models.transformer import ParityTransformer, parity_transformer
 from parityscope.models.xor import XorTransformer, xor_transformer
 
@@ -18,6 +18,7 @@ __all__ = [
     "ParityTransformer",
     "Readout",
     "Triangle",
+    "Wave",
     "XorTransformer",
     "ZigZag",
     "additive_score",

@@ -18,6 +18,19 @@ from parityscope.models.transformer import ParityTransformer
 class FFNN1(nn.Module):
     """ŷ = Σ_{i=1..q} α_i σ(β_iᵀ x + b_i) + b with σ(z) = (z + √(z²+b_σ))/2 (H1, Eq. (1)).
 
+    Parameters
+    ----------
+    inputs : int
+        Numbers per input.
+    width : int
+        Hidden neurons q.
+    runs : tuple of int
+        Leading axes of all parameters: independent networks side by side.
+    smoothing : float
+        b_σ of the smoothed ReLU; 0 is ReLU.
+    generator : torch.Generator or None
+        Where the start comes from; None: torch's global one.
+
     >>> net = FFNN1(inputs=6, width=4, generator=torch.Generator().manual_seed(0))
     >>> tuple(net(torch.zeros(3, 6)).shape), net.trained_parameters()
     ((3,), 33)
@@ -66,6 +79,18 @@ class FFNN1(nn.Module):
 def parity_ffnn(n: int, support: Sequence[int]) -> FFNN1:
     """Return H1's construction h_B: k neurons that compute the parity of B exactly (Prop. 3).
 
+    Parameters
+    ----------
+    n : int
+        The number of bits.
+    support : sequence of int
+        The hidden positions B, from 0.
+
+    Returns
+    -------
+    FFNN1
+        With its weights set; nothing is trained.
+
     >>> parity_ffnn(4, (0, 2))(torch.tensor([[1, 0, 1, 0], [1, 1, 0, 0]])).tolist()
     [1.0, -1.0]
     """
@@ -84,6 +109,17 @@ def parity_ffnn(n: int, support: Sequence[int]) -> FFNN1:
 
 class FrozenAttention(nn.Module):
     """Frozen heads and a trainable FFNN-1 on the attention vector v* ∈ R⁴ (H1, Theorem 11).
+
+    Parameters
+    ----------
+    heads : ParityTransformer
+        Whose attention is used; its parameters are frozen.
+    width : int
+        Hidden neurons of the FFNN-1.
+    smoothing : float
+        b_σ of its smoothed ReLU; 0 is ReLU.
+    generator : torch.Generator or None
+        Where its start comes from; None: torch's global one.
 
     >>> heads = ParityTransformer(n=8, k=2, generator=torch.Generator().manual_seed(0))
     >>> model = FrozenAttention(heads, width=5, generator=torch.Generator().manual_seed(1))

@@ -128,6 +128,21 @@ class GPT(nn.Module):
 
     Dropout (embedding, attention, residual, as in GPT-2) acts when a call is given a generator.
 
+    Parameters
+    ----------
+    length : int
+        The longest sequence, in tokens.
+    layers, heads : int
+        Layers, and attention heads in each.
+    width : int
+        Numbers per token, a multiple of the heads.
+    mlp_width : int or None
+        Neurons of each layer's MLP; None: four times the width.
+    dropout : float
+        The probability that a number is dropped.
+    generator : torch.Generator
+        Where the start comes from.
+
     >>> model = GPT(length=9, layers=2, heads=2, width=16, generator=torch.Generator().manual_seed(0))
     >>> tokens = torch.tensor([[0, 1, 1, 0, 1, 0, 0, 1, 1]])
     >>> fast, plain = model(tokens, torch.tensor([5, 6, 7])), model.plain_logits(tokens)[:, 5:8]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.ties import SCORE_TIE
+from parityscope.models.analytic import Analytic, SmoothZigZag
 from parityscope.models.piecewise_linear import PiecewiseLinear
 
 
@@ -49,16 +50,41 @@ class ReluSum(NamedTuple):
         return PiecewiseLinear(tuple(knots.tolist()), tuple(values.tolist()), left, right)
 
 
+class Wave(NamedTuple):
+    """One term size·cos(frequency·πS) of a readout.
+
+    >>> Cosine().cosine_series()
+    (Wave(frequency=1.0, size=1.0),)
+    """
+
+    frequency: float
+    size: float
+
+
+COSINE = (Wave(1.0, 1.0),)  # cos(πS) itself, which some formulas are about
+
+
 class Readout(nn.Module):
-    """A scalar function ŷ = f(S), applied elementwise. Subclasses define `forward`.
+    """A scalar function ŷ = f(S), applied elementwise and frozen. Subclasses define `forward`.
+
+    What a readout says about itself decides what can be done with it. One that says nothing trains by enumeration of
+    all inputs; each answer below brings faster engines, and all of them are checked against enumeration by the tests.
+
+    Attributes
+    ----------
+    bounded : bool
+        Whether |f(S)| ≤ 1 for every score from 0 to k. Then the hinge loss never clips, E[yŷ] bounds the accuracy from
+        below, and descent on log E[yŷ] makes sense.
 
     >>> class Line(Readout):
     ...     def forward(self, S):
     ...         return 1 - 2 * S
     >>> value, slope = Line().value_and_slope(torch.tensor([0.0, 0.75]))
-    >>> value.tolist(), slope.tolist()
-    ([1.0, -0.5], [-2.0, -2.0])
+    >>> value.tolist(), slope.tolist(), Line().bounded
+    ([1.0, -0.5], [-2.0, -2.0], False)
     """
+
+    bounded: bool = False
 
     def value_and_slope(self, S: Tensor) -> tuple[Tensor, Tensor]:
         """Return f(S) and f′(S) elementwise; by autograd unless a subclass knows better."""
@@ -68,8 +94,16 @@ class Readout(nn.Module):
             (slope,) = torch.autograd.grad(value.sum(), S)
         return value.detach(), slope
 
+    def cosine_series(self) -> tuple[Wave, ...] | None:
+        """Return f as a finite sum of cosines, or None when it is not one; its mean is then known in closed form."""
+        return None
+
     def piecewise_linear(self) -> PiecewiseLinear | None:
         """Return f as a piecewise-linear function, or None when it is not one; fast engines need it."""
+        return None
+
+    def analytic(self) -> Analytic | None:
+        """Return f on complex numbers with its branch points, or None; fast engines fit it with a proved error."""
         return None
 
     def relu_sum(self) -> ReluSum | None:
@@ -80,11 +114,25 @@ class Readout(nn.Module):
         """Return a piecewise-linear function of the same sign on [low, high], or None; exact accuracy needs it."""
         return self.piecewise_linear()
 
+    def worst_loss(self, distance: Float[Tensor, "*runs"], k: Tensor) -> Float[Tensor, "*runs"] | None:
+        """Return the largest hinge loss when S misses its integer by up to distance/2 ≤ 1, or None when not known.
+
+        Both ends are reached by inputs, at integers from 0 to k.
+        """
+        return None
+
 
 class ZigZag(Readout):
     """H1's frozen network, ŷ = 1 + Σ_{i=1..k} (−1)^i (8i−4) σ(S + ½ − i) with σ(z) = (z + √(z²+b))/2.
 
     With b = 0 it equals (−1)^S at integers 0 … k and has slope (−1)^i·4i around the integer i.
+
+    Parameters
+    ----------
+    k : int
+        Neurons: one for each hidden bit.
+    smoothing : float
+        b of the smoothed ReLU; 0 is ReLU.
 
     >>> ZigZag(3)(torch.tensor([0.0, 1.0, 2.0, 3.0])).tolist()
     [1.0, -1.0, 1.0, -1.0]
@@ -137,30 +185,53 @@ class ZigZag(Readout):
         values = tuple((-1.0) ** (i - 1) * (2 * i - 1) for i in kinks)
         return PiecewiseLinear(tuple(i - 0.5 for i in kinks), values, 0.0, (-1.0) ** self.k * 4.0 * self.k)
 
+    def analytic(self) -> Analytic | None:
+        """Return the smoothed zig-zag on complex numbers; None when it has kinks."""
+        return SmoothZigZag(self.k, self.smoothing) if self.smoothing > 0 else None
+
 
 class Cosine(Readout):
     """The bounded readout ŷ = cos(πS): also exactly (−1)^S at integers, and |ŷ| ≤ 1 between them.
+
+    It has no parameters: one cosine does for every k.
 
     >>> Cosine()(torch.tensor([0.0, 1.0, 2.0])).round(decimals=6).tolist()
     [1.0, -1.0, 1.0]
     """
 
+    bounded = True
+
     def forward(self, S: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """Return ŷ elementwise."""
         return (math.pi * S).cos()
+
+    def cosine_series(self) -> tuple[Wave, ...]:
+        """Return the one wave it is."""
+        return COSINE
 
     def sign_equivalent(self, low: float, high: float) -> PiecewiseLinear:
         """Return the triangle wave, which vanishes at the same half-integers."""
         kinks = range(math.floor(low), math.ceil(high) + 1)
         return PiecewiseLinear(tuple(map(float, kinks)), tuple((-1.0) ** i for i in kinks), 0.0, 0.0)
 
+    def worst_loss(self, distance: Float[Tensor, "*runs"], k: Tensor) -> Float[Tensor, "*runs"]:
+        """Return 1 − cos(π·distance/2)."""
+        return 1 - (math.pi / 2 * distance).cos()
+
 
 class Triangle(Readout):
     """The bounded ReLU readout: a wave of slope ±2 with kinks at the integers, k neurons and a bias.
 
+    Parameters
+    ----------
+    k : int
+        Neurons: one for each hidden bit.
+
     >>> Triangle(3)(torch.tensor([0.0, 0.5, 1.0, 3.0])).tolist()
     [1.0, 0.0, -1.0, -1.0]
     """
+
+    bounded = True
 
     def __init__(self, k: int) -> None:
         super().__init__()
@@ -186,3 +257,7 @@ class Triangle(Readout):
         """Return the wave by its kinks at 0 … k−1."""
         kinks = range(self.k)
         return PiecewiseLinear(tuple(map(float, kinks)), tuple((-1.0) ** i for i in kinks), 0.0, (-1.0) ** self.k * 2.0)
+
+    def worst_loss(self, distance: Float[Tensor, "*runs"], k: Tensor) -> Float[Tensor, "*runs"] | None:
+        """Return the distance itself, twice the miss; None when there are more or fewer teeth than hidden bits."""
+        return distance if bool((k == self.k).all()) else None

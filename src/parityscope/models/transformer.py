@@ -20,7 +20,30 @@ class ParityTransformer(nn.Module):
 
     By default exactly H1: circle positions, as many heads as hidden bits, the zig-zag readout, and only the
     position entries (a13, a14) of each head trainable. All parameters may carry a leading run axis, and every
-    output then carries it too. Random-sign positions may be given as one byte per sign, meaning ±1/√r.
+    output then carries it too.
+
+    Parameters
+    ----------
+    n : int
+        The number of bits.
+    k : int
+        The number of hidden bits: heads share out a weight of k.
+    heads : int or None
+        Attention heads m; None: k.
+    temperature : float, Tensor (runs,) or None
+        τ of the softmax, for all runs or for each its own; None: 1/n.
+    positions : Tensor (n, r) or (runs, n, r), or None
+        The frozen code of the positions; None: H1's circle. Whole numbers of one byte are signs that mean ±1/√r.
+    readout : Readout or None
+        The frozen classification head; None: the zig-zag with k neurons.
+    smoothing : float
+        b of that zig-zag's smoothed ReLU; 0 is ReLU.
+    directions : Tensor (heads, r) or (runs, heads, r), or None
+        Where each head points at the start; None: random unit vectors.
+    full_matrix : bool
+        Train H1's whole 4 × 4 matrix A, so that attention sees the bits too.
+    generator : torch.Generator or None
+        Where random directions come from; None: torch's global one.
 
     >>> model = ParityTransformer(n=20, k=3, temperature=0.05)
     >>> x = torch.zeros(5, 20)
@@ -35,7 +58,7 @@ class ParityTransformer(nn.Module):
         n: int,
         k: int,
         heads: int | None = None,
-        temperature: float | None = None,
+        temperature: float | Float[Tensor, "*#runs"] | None = None,
         *,
         positions: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"] | None = None,
         readout: Readout | None = None,
@@ -48,12 +71,11 @@ class ParityTransformer(nn.Module):
         if not 1 <= k <= n:
             raise InvalidInput(f"k must lie between 1 and n = {n}, got {k}")
         heads = k if heads is None else heads
-        temperature = 1 / n if temperature is None else temperature
         if heads < 1:
             raise InvalidInput(f"heads must be at least 1, got {heads}")
-        if not temperature > 0:
-            raise InvalidInput(f"temperature must be positive, got {temperature}")
-        self.n, self.k, self.temperature = n, k, temperature
+        self.n, self.k = n, k
+        self.temperature: float | Tensor
+        self._set_temperature(1 / n if temperature is None else temperature)
         self.readout = ZigZag(k, smoothing) if readout is None else readout
         self.positions: Tensor
         self.register_buffer("positions", circle(n) if positions is None else positions)
@@ -70,6 +92,15 @@ class ParityTransformer(nn.Module):
             self.matrix = nn.Parameter(matrix)
         else:
             self._directions = nn.Parameter(directions.clone())
+
+    def _set_temperature(self, temperature: float | Tensor) -> None:
+        coldest = float(temperature.min()) if isinstance(temperature, Tensor) else temperature
+        if not coldest > 0:
+            raise InvalidInput(f"temperature must be positive, got {coldest}")
+        if isinstance(temperature, Tensor):
+            self.register_buffer("temperature", temperature)
+        else:
+            self.temperature = temperature
 
     @property
     def directions(self) -> Float[Tensor, "*runs heads r"]:
@@ -98,7 +129,10 @@ class ParityTransformer(nn.Module):
         scores = self.scores(x)
         if hard:
             return torch.zeros_like(scores).scatter_(-1, first_largest(scores).unsqueeze(-1), 1.0)
-        return torch.softmax(scores / self.temperature, dim=-1)
+        temperature = self.temperature
+        if isinstance(temperature, Tensor):  # one per run
+            temperature = temperature.reshape(*temperature.shape, *[1] * (scores.dim() - temperature.dim()))
+        return torch.softmax(scores / temperature, dim=-1)
 
     def score_weights(self, *, hard: bool = False) -> Float[Tensor, "*runs n"]:
         """Return c = (k/m) Σ_h γ^{(h)}, the weight of every bit in S; the weights add up to k."""
@@ -122,6 +156,24 @@ class ParityTransformer(nn.Module):
             return None
         weights = self.score_weights()
         return AdditiveScore(weights, weights.new_zeros(()), self.readout)
+
+    def with_directions(self, directions: Float[Tensor, "*runs heads r"]) -> ParityTransformer:
+        """Return the model with other directions, one run for each of a leading axis; this one stays as it is.
+
+        >>> model = ParityTransformer(n=8, k=2)
+        >>> tuple(model.with_directions(model.directions.expand(5, 2, 2)).attention().shape)
+        (5, 2, 8)
+        """
+        if self.full_matrix:
+            raise InvalidInput("a model with the full matrix A is more than its directions")
+        return ParityTransformer(
+            self.n,
+            self.k,
+            temperature=self.temperature,
+            positions=self.positions,
+            readout=self.readout,
+            directions=directions.detach(),
+        )
 
     def trained_parameters(self) -> int:
         """Return how many numbers one run trains."""

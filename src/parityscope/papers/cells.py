@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol, TypeVar, runtime_checkable
 
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
@@ -12,6 +12,8 @@ from parityscope.core.drawing import HEAT
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.records import Config, Row
 from parityscope.runs.training import Training, TrainingNumbers
+
+_Value = TypeVar("_Value")
 
 
 class ShownTraining(Config):
@@ -34,7 +36,19 @@ class ShownTraining(Config):
 TrainingRow = Row[ShownTraining, TrainingNumbers]
 
 
-def share_of(rows: Sequence[Row[Any, TrainingNumbers]]) -> Share:
+@runtime_checkable
+class _SeedNumbers(Protocol):
+    @property
+    def learned(self) -> tuple[bool, ...]: ...
+
+
+@runtime_checkable
+class _SeedRow(Protocol):
+    @property
+    def numbers(self) -> _SeedNumbers: ...
+
+
+def share_of(rows: Sequence[_SeedRow]) -> Share:
     """Return the share of seeds that learned, over all rows, with Wilson's 95 % interval.
 
     >>> from parityscope.runs import training
@@ -44,6 +58,16 @@ def share_of(rows: Sequence[Row[Any, TrainingNumbers]]) -> Share:
     """
     learned = [one for row in rows for one in row.numbers.learned]
     return wilson_share(sum(learned), len(learned))
+
+
+def of_learned(numbers: _SeedNumbers, values: Sequence[_Value]) -> list[_Value]:
+    """Return what the seeds that learned have among values of all seeds.
+
+    >>> from types import SimpleNamespace
+    >>> of_learned(SimpleNamespace(learned=(True, False, True)), [40, 300, 50])
+    [40, 50]
+    """
+    return [value for value, learned in zip(values, numbers.learned, strict=True) if learned]
 
 
 def ink_on(value: float) -> str:

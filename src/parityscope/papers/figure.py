@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from parityscope.core.errors import InvalidInput
-from parityscope.records import Config, Row
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the names of the scales are completed without waiting for torch
     from matplotlib.figure import Figure
+
+    from parityscope.records import Config, Row
 
 Scale = Literal["smoke", "demo", "reference", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

@@ -5,7 +5,7 @@ Names are listed, completed and refused without importing what they name: torch 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -62,6 +62,41 @@ def named_claims(ids: Iterable[str]) -> list[Claim]:
     """
     chosen = [claim for name in ids for claim in _claims_called(name)]
     return chosen or all_claims()
+
+
+def reproducible_names() -> list[str]:
+    """Return every name that `figures_and_claims` knows: each paper, followed by the ids of its figures and claims.
+
+    >>> reproducible_names()[:3]
+    ['H1', 'heads-lock-on', 'H1-figure-1']
+    """
+    return [name for paper in PAPERS for name in dict.fromkeys((paper.name, *paper.figures, *paper.claim_ids))]
+
+
+def figures_and_claims(names: Collection[str] = ()) -> tuple[list[str], list[Claim]]:
+    """Return what is to be reproduced: figures with the claims that refer to them, claims with their figures.
+
+    The name of a paper stands for all of both; without a name it is everything.
+
+    >>> figures, claims = figures_and_claims(["W-figure-7", "H1-theorem-11"])
+    >>> figures, [claim.id for claim in claims]
+    (['H1-frozen-attention', 'W-figure-7'], ['H1-theorem-11', 'W-figure-7'])
+    """
+    unknown = next((name for name in names if name not in reproducible_names()), None)
+    if unknown is not None:
+        known = ", ".join((*(paper.name for paper in PAPERS), *FIGURE_IDS))
+        raise InvalidInput(f"unknown figure or claim {unknown!r}: choose from {known}, or a claim such as H1-lemma-19")
+    if not names:
+        return list(FIGURE_IDS), all_claims()
+    of_papers = {figure for paper in PAPERS if paper.name in names for figure in paper.figures}
+    claims = [
+        claim
+        for claim in all_claims()
+        if {claim.id, claim.paper, claim.figure} & set(names) or claim.figure in of_papers
+    ]
+    of_claims = {claim.figure for claim in claims if claim.reads_figure or claim.id in names}
+    figures = [name for name in FIGURE_IDS if name in names or name in of_papers | of_claims]
+    return figures, claims
 
 
 def _claims_called(name: str) -> list[Claim]:

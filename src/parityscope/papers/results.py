@@ -39,8 +39,9 @@ def stored_rows(figure: PaperFigure, scale: Scale, store: Store) -> list[Row[Any
     if not figure.CONFIGS[scale]:
         stored: type[Config] | None = getattr(figure, "STORED", None)
         return [] if stored is None else store.rows_of(stored)
-    found = ((config, store.row(config.row_config())) for config in figure.CONFIGS[scale])
-    return [replace(row, config=config) for config, row in found if row is not None]
+    configs = figure.CONFIGS[scale]
+    found = store.row_of_each([config.row_config() for config in configs])
+    return [replace(row, config=config) for config, row in zip(configs, found, strict=True) if row is not None]
 
 
 def claim_check(claim: Claim, scale: Scale, store: Store) -> ClaimCheck:
@@ -72,8 +73,12 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
     >>> [claim.verdict for claim in stored_claims("smoke", store)]
     ['holds']
     """
-    found = [store.row(claim_check(claim, scale, store)) for claim in all_claims()]
-    return [row.numbers for row in found if row is not None]
+    if not store.keys(ClaimCheck.ROWS):
+        return []
+    # The code of a claim takes a moment to hash: only of those that were ever checked.
+    known = {ClaimCheck.model_validate(row.config).claim for row in store.rows(ClaimCheck.ROWS)}
+    checks = [claim_check(claim, scale, store) for claim in all_claims() if claim.id in known]
+    return [row.numbers for row in store.row_of_each(checks) if row is not None]
 
 
 def claims_context(scale: Scale, out: Path) -> Context:
@@ -82,7 +87,16 @@ def claims_context(scale: Scale, out: Path) -> Context:
     >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
     ()
     """
-    return context_of(scale, Store(out / "store")) if (out / "store").is_dir() else Context(scale)
+    if (out / "store").is_dir():
+        return context_of(scale, Store(out / "store"))
+    computed_here: dict[str, Row[Any, Any]] = {}  # several claims may ask for one training
+
+    def row(config: Config) -> Row[Any, Any]:
+        if config.key not in computed_here:
+            computed_here[config.key] = computed(config)
+        return computed_here[config.key]
+
+    return Context(scale, row=row)
 
 
 def context_of(scale: Scale, store: Store) -> Context:

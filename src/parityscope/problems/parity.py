@@ -39,7 +39,17 @@ class Parity:
     """The parity of the bits in a hidden support B: y = Π_{i∈B} (−1)^{x_i}.
 
     Bits are 0/1 and labels ±1. Positions are 0-based (H1's position j is index j − 1).
-    `bias` is P(bit = 1) and `noise` the probability that a drawn label is flipped.
+
+    Parameters
+    ----------
+    n : int
+        The number of bits.
+    support : tuple of int
+        The hidden positions B, in any order.
+    bias : float
+        The probability that a bit is 1.
+    noise : float
+        The probability that a drawn label is flipped.
 
     >>> problem = Parity(n=4, support=(0, 2))
     >>> problem.label(torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]])).tolist()
@@ -139,6 +149,19 @@ def bits_of(index: Tensor, n: int) -> Int8[Tensor, "count n"]:
 
 def draw_problems(n: int, k: int, seeds: Sequence[int], *, bias: float = 0.5, noise: float = 0.0) -> list[Parity]:
     """Draw one problem per seed, each with the support of its own seed.
+
+    Parameters
+    ----------
+    n, k : int
+        Bits, and hidden bits.
+    seeds : sequence of int
+        One problem each; a seed's support does not depend on the others.
+    bias, noise : float
+        As in `Parity`.
+
+    Returns
+    -------
+    list of Parity
 
     >>> draw_problems(20, 3, [4]) == draw_problems(20, 3, range(8))[4:5]
     True

@@ -87,14 +87,18 @@ class Database:
                 f"{self.file} is damaged ({error}): move it away and run again; nothing in it was changed"
             ) from None
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Open, wait for other writers, commit everything or nothing, close; earlier versions are refused."""
+    def check_writable(self) -> None:
+        """Refuse an earlier version."""
         if self.version != SCHEMA_VERSION:
             raise InvalidInput(
                 f"{self.file} is of an earlier parityscope (store version {self.version}, now {SCHEMA_VERSION}): its"
                 " rows do not say which code made them, so it can be read but not added to; choose another --out"
             )
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Open, wait for other writers, commit everything or nothing, close; earlier versions are refused."""
+        self.check_writable()
         with self._transaction() as connection:
             yield connection
 

@@ -80,8 +80,10 @@ def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> Non
         write_atomically(folder / f"{name}.npz", buffer.getvalue())
 
 
-def export_rows(rows: Sequence[StoredRow], path: Path) -> None:
+def export_rows(rows: Sequence[StoredRow], path: Path, more: Mapping[str, Sequence[Any]] | None = None) -> None:
     """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending.
+
+    Files may have more columns, one value for each row.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
@@ -92,9 +94,9 @@ def export_rows(rows: Sequence[StoredRow], path: Path) -> None:
     if not rows:
         raise InvalidInput("there are no rows to export")
     if path.suffix == ".csv":
-        write_atomically(path, _csv_of(_columns(rows)))
+        write_atomically(path, _csv_of({**_columns(rows), **(more or {})}))
     elif path.suffix == ".parquet":
-        write_atomically(path, _parquet(rows))
+        write_atomically(path, _parquet({**_columns(rows), **(more or {})}))
     elif path.suffix == "":
         _write_events(rows, path)
     else:
@@ -119,17 +121,17 @@ def _csv_of(columns: Mapping[str, Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _parquet(rows: Sequence[StoredRow]) -> bytes:
+def _parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
     with naming_the_extra():
         import pyarrow
         import pyarrow.parquet
     sink = pyarrow.BufferOutputStream()
-    columns = {name: _one_type(values) for name, values in _columns(rows).items()}
-    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    table = pyarrow.table({name: _one_type(values) for name, values in columns.items()})
+    pyarrow.parquet.write_table(table, sink)
     return sink.getvalue().to_pybytes()
 
 
-def _one_type(values: list[Any]) -> list[Any]:
+def _one_type(values: Sequence[Any]) -> Sequence[Any]:
     """Return a column whose values have one type: numbers widen to float, anything else mixed becomes text."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) < 2:

@@ -20,6 +20,8 @@ from parityscope.records.row import ConfigT, Outcome, Row, StoredRow, array_byte
 if TYPE_CHECKING:
     import pandas
 
+_AT_ONCE = 500  # addresses in one question to the database
+
 
 class Store:
     """A folder of rows. Open it anywhere, any number of times; writers wait for each other.
@@ -75,15 +77,39 @@ class Store:
 
     def row(self, config: ConfigT) -> Row[ConfigT, Any] | None:
         """Return the row of a config, or None when it has not been run with this code (or failed)."""
-        query = "SELECT * FROM rows WHERE key = ? AND traceback = ''"
+        return self.row_of_each([config])[0]
+
+    def row_of_each(self, configs: Sequence[ConfigT]) -> list[Row[ConfigT, Any] | None]:
+        """Return the row of every config, None where there is none."""
+        keys = [config.key for config in configs]
+        found: dict[str, sqlite3.Row] = {}
         with self._database.reading() as connection:
-            found = connection.execute(query, (config.key,)).fetchone()
-        return None if found is None else self._row(found).typed(config)
+            for part in (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE)):
+                query = f"SELECT * FROM rows WHERE traceback = '' AND key IN ({', '.join('?' * len(part))})"
+                found |= {values["key"]: values for values in connection.execute(query, part)}
+        rows = (self._row(found[key]) if key in found else None for key in keys)
+        return [None if row is None else row.typed(config) for config, row in zip(configs, rows, strict=True)]
 
     def rows_of(self, kind: type[ConfigT]) -> list[Row[ConfigT, Any]]:
         """Return every row that this code made of configs of one class, in the order they were finished."""
-        found = ((kind.model_validate(row.config), row) for row in self.rows(kind.ROWS))
-        return [row.typed(config) for config, row in found if row.key == config.key]
+        rows = []
+        for row in self.rows(kind.ROWS) if self.keys(kind.ROWS) else ():  # a class without rows is no misspelt name
+            try:
+                config = kind.model_validate(row.config)
+            except ValueError:
+                continue  # stored when the class had other fields
+            if row.key == config.key:
+                rows.append(row.typed(config))
+        return rows
+
+    def failures(self, configs: Iterable[Config]) -> list[str]:
+        """Return the tracebacks of those of the configs that failed, in the order they were finished."""
+        keys = {config.key for config in configs}
+        return [row.traceback for row in self.rows(failed=True) if row.key in keys]
+
+    def check_writable(self) -> None:
+        """Refuse a store of an earlier version, before anything is computed for it."""
+        self._database.check_writable()
 
     def __contains__(self, config: Config) -> bool:
         with self._database.reading() as connection:
@@ -106,14 +132,15 @@ class Store:
         """Return rows in the order they were finished: all, of one experiment, with some config values.
 
         `where` gives config fields a value, or several of which any will do: `where={"n": 12, "k": (2, 3)}`; a field
-        within a field is `recipe.learning_rate`. Rows that `failed` carry a traceback and come only when asked for.
+        within a field is `recipe.learning_rate`, the value of a list a list: `where={"seeds": [[0], [1]]}`. Rows that
+        `failed` carry a traceback and come only when asked for.
         """
         where = where or {}
         clauses, values = [f"traceback {'!=' if failed else '='} ''", "(?1 IS NULL OR experiment = ?1)"], [experiment]
         for name, wanted in where.items():
             options = list(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else [wanted]
             clauses.append(f"({' OR '.join(['json_extract(config, ?) IS ?'] * len(options)) or '0'})")
-            values += [part for option in options for part in (_json_path(name), option)]
+            values += [part for option in options for part in (_json_path(name), _json_value(option))]
         query = f"SELECT * FROM rows WHERE {' AND '.join(clauses)} ORDER BY finished, rowid"
         with self._database.reading() as connection:
             found = connection.execute(query, values).fetchall()
@@ -193,6 +220,8 @@ class Store:
         experiments = [name for (name,) in connection.execute("SELECT DISTINCT experiment FROM rows ORDER BY 1")]
         if experiments and experiment is not None and experiment not in experiments:
             raise InvalidInput(f"no rows of {experiment!r} are stored here: choose from {', '.join(experiments)}")
+        if not where:
+            return
         query = "SELECT DISTINCT fullkey FROM rows, json_tree(rows.config) WHERE ?1 IS NULL OR experiment = ?1"
         paths = {path for (path,) in connection.execute(query, (experiment,))}
         for name in where:
@@ -203,6 +232,11 @@ class Store:
 
 def _json_path(name: str) -> str:
     return "$" + "".join(f'."{part}"' for part in name.split("."))
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value as `json_extract` gives it: lists and objects as text without spaces."""
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, list | tuple | dict) else value
 
 
 def _plain_values(row: StoredRow, arrays: bytes | None) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from parityscope.records.store import Store
 _SUFFIX = ".jsonl"
 
 
-def write_text(store: Store, folder: Path) -> int:
-    """Write every finished row of a store to a file per experiment, by address; return how many there are.
+def write_text(store: Store, folder: Path, among: Collection[str] | None = None) -> int:
+    """Write the finished rows of a store, all or those among some addresses, to a file per experiment; return how many.
 
     >>> import tempfile
     >>> here, there = (Path(tempfile.mkdtemp()) for _ in range(2))
@@ -32,6 +32,8 @@ def write_text(store: Store, folder: Path) -> int:
     """
     by_experiment: dict[str, list[StoredRow]] = {}
     for row in store.rows():
+        if among is not None and row.key not in among:
+            continue
         by_experiment.setdefault(row.experiment, []).append(row)
     for old in folder.glob(f"*{_SUFFIX}"):
         if old.stem not in by_experiment:

@@ -1,15 +1,17 @@
-"""Population risk of the bounded readout ŷ = cos(πS) in closed form: O(n) for any n.
+"""Population risk of the bounded readout ŷ = cos(πS), and of sums of cosines, in closed form: O(n) for any n.
 
 For independent bits E[y e^{iπS}] is a product over positions. With uniform bits, Σ_j c_j = Λ and k hidden bits
 
     C = E[y cos πS] = Π_{j∈B} sin(πc_j/2) · Π_{j∉B} cos(πc_j/2) · cos(π(Λ−k)/2)
     hinge risk = 1 − C,   squared-hinge risk = 3/2 − 2C + ½ cos(πΛ) Π_j cos(πc_j),   accuracy ≥ C
 
-because |ŷ| ≤ 1 keeps both hinges from clipping, and a wrong sign costs a hinge loss of at least 1.
+because |ŷ| ≤ 1 keeps both hinges from clipping, and a wrong sign costs a hinge loss of at least 1. Means of a sum of
+waves are sums of means, and so are those of its square.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -18,29 +20,33 @@ from torch import Tensor
 
 from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Cosine
+from parityscope.models.readouts import Wave
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 
-LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge")
+LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge", "log-correlation")
 
 
 def applies(score: AdditiveScore | None, loss: Loss) -> bool:
     """Say whether the closed form covers this readout and loss.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.risk.losses import named_loss
     >>> score = AdditiveScore(torch.ones(3), torch.zeros(()), Cosine())
     >>> applies(score, named_loss("hinge")), applies(score, named_loss("logistic"))
     (True, False)
     """
-    return score is not None and isinstance(score.readout, Cosine) and loss.name in LOSSES
+    if score is None or score.readout.cosine_series() is None or loss.name not in LOSSES:
+        return False
+    return score.readout.bounded or loss.name == "log-correlation"  # a hinge could clip
 
 
 def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor, "*runs"]:
-    """Return E[loss(yŷ)] for the cosine readout.
+    """Return E[loss(yŷ)] for a readout that is a sum of cosines.
 
     One hidden bit with half its weight: ŷ = 1 is right at x = 0, and ŷ = 0 loses 1 at x = 1.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
@@ -49,15 +55,25 @@ def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor
     0.5
     """
     correlation = (1 - 2 * law.noise) * exact_correlation(score, law)
+    if loss.name == "log-correlation":
+        return -correlation
     if loss.name == "squared-hinge":
         # E(1 − yŷ)² = 1 − 2E[yŷ] + E[ŷ²] and cos²(πS) = (1 + cos 2πS)/2
-        return 1.5 - 2 * correlation + 0.5 * _mean_cosine(score, law, frequency=2, signed=False)
+        waves = _waves(score)
+        value = 1 + sum(wave.size**2 for wave in waves) / 2 - 2 * correlation
+        for wave in waves:
+            value = value + wave.size**2 / 2 * _mean_cosine(score, law, 2 * wave.frequency, signed=False)
+        for one, other in itertools.combinations(waves, 2):
+            for beat in (one.frequency - other.frequency, one.frequency + other.frequency):
+                value = value + one.size * other.size * _mean_cosine(score, law, beat, signed=False)
+        return value
     return 1 - correlation
 
 
 def exact_correlation(score: AdditiveScore, law: Law) -> Float[Tensor, "*runs"]:
-    """Return C = E[yŷ] for noiseless labels and ŷ = cos(πS).
+    """Return C = E[yŷ] for noiseless labels and a readout that is a sum of cosines.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> weights = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
@@ -65,10 +81,17 @@ def exact_correlation(score: AdditiveScore, law: Law) -> Float[Tensor, "*runs"]:
     >>> round(float(exact_correlation(score, law_of(Parity(3, (0, 2))))), 12)
     1.0
     """
-    return _mean_cosine(score, law, frequency=1, signed=True)
+    first, *others = (wave.size * _mean_cosine(score, law, wave.frequency, signed=True) for wave in _waves(score))
+    return sum(others, start=first)
 
 
-def _mean_cosine(score: AdditiveScore, law: Law, *, frequency: int, signed: bool) -> Tensor:
+def _waves(score: AdditiveScore) -> tuple[Wave, ...]:
+    waves = score.readout.cosine_series()
+    assert waves is not None
+    return waves
+
+
+def _mean_cosine(score: AdditiveScore, law: Law, frequency: float, *, signed: bool) -> Tensor:
     """Return E[s·cos(frequency·πS)], s the label when `signed` and 1 otherwise."""
     angle = frequency * math.pi * score.weights
     mask = law.mask.to(angle.device) & signed
@@ -89,6 +112,7 @@ def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
     Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label. A sum that is ½ up to rounding is no
     certificate: some prediction may be 0.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([[0.8, 0.1, 1.1], [0.7, 0.3, 1.0]])  # at distance 0.4 and 0.6 from (1, 0, 1)

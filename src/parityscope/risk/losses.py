@@ -22,6 +22,7 @@ class Loss:
     """A risk is of_mean(E[of_margin(yŷ)]); `slope` is the derivative of `of_margin`.
 
     `accuracy_bound` turns a risk into a lower bound on the accuracy: a wrong sign costs at least of_margin(0).
+    `stretch` says by how much `of_mean` may enlarge an error of the mean.
 
     >>> loss, margin = named_loss("squared-hinge"), torch.tensor(0.5)
     >>> loss.of_margin(margin).item(), loss.slope(margin).item(), loss.accuracy_bound(torch.tensor(0.25)).item()
@@ -34,6 +35,7 @@ class Loss:
     of_mean: _Elementwise
     accuracy_bound: _Elementwise
     kink: float | None = None  # the margin where the slope jumps
+    stretch: Callable[[Tensor, Tensor], Tensor | float] = lambda mean, error: 1.0
 
     def slope_along(self, margin: Tensor, direction: Tensor) -> Tensor:
         """Return the slope on the side that the margin moves to when it moves in the direction of the given sign.
@@ -66,18 +68,39 @@ def _hinge_slope(margin: Tensor) -> Tensor:
     return -(margin < _KINK).to(margin.dtype)
 
 
+def _minus_log(mean: Tensor) -> Tensor:
+    return -(-mean).clamp(min=0.0).log()
+
+
 _ALL = (
     Loss("hinge", _hinge, _hinge_slope, _identity, _one_minus, _KINK),
     # H1, Section 2.1: the squared hinge, averaged.
     Loss("squared-hinge", lambda m: _hinge(m).square(), lambda m: -2 * _hinge(m), _identity, _one_minus),
     # H1's published code: the square stands outside the mean.
-    Loss("squared-mean-hinge", _hinge, _hinge_slope, torch.square, lambda risk: _one_minus(risk.sqrt()), _KINK),
+    Loss(
+        "squared-mean-hinge",
+        _hinge,
+        _hinge_slope,
+        torch.square,
+        lambda risk: _one_minus(risk.sqrt()),
+        _KINK,
+        lambda mean, error: 2 * (mean.abs() + error).max(),
+    ),
     Loss(
         "logistic",
         lambda m: softplus(-m),
         lambda m: -torch.sigmoid(-m),
         _identity,
         lambda risk: _one_minus(risk / math.log(2)),
+    ),
+    # −log E[yŷ], infinite where label and prediction are not correlated; says nothing of accuracy where |ŷ| may pass 1.
+    Loss(
+        "log-correlation",
+        torch.neg,
+        lambda m: -torch.ones_like(m),
+        _minus_log,
+        torch.zeros_like,
+        stretch=lambda mean, error: 1 / (-mean - error).clamp(min=0.0),
     ),
 )
 LOSSES = {loss.name: loss for loss in _ALL}

@@ -25,21 +25,24 @@ from torch import Tensor
 
 from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Triangle
+from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.majority import majority_gradient
 
+LOSSES = ("hinge", "log-correlation")
 _WIDTH = 9.5  # half-period in standard deviations of v
 _SHORT, _LONG = 27, 801  # last harmonic when P = 9.5‖c‖, and when P = 2
 _EQUAL = 1e-13
+_TWO_NEURONS = PiecewiseLinear(knots=(0.0, 1.0), values=(1.0, -1.0), left=0.0, right=2.0)  # |2 − 2S| − 1 for S ≥ 0
 
 
 class PairMean(NamedTuple):
-    """The mean hinge loss of every run and a proved bound on its error.
+    """The mean hinge loss of every run, 1 − E[yŷ], and a proved bound on its error.
 
     Weights (0.9, 0.9, 0.2) lose 0.2 on every input; the bound of a pair that outweighs the rest is met exactly.
 
+    >>> from parityscope.models import Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([0.9, 0.9, 0.2], dtype=torch.float64)
@@ -55,6 +58,7 @@ class PairMean(NamedTuple):
 def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
     """Say whether this is H2's readout on a pair of fair bits: non-negative weights that add up to 2.
 
+    >>> from parityscope.models import Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
@@ -62,7 +66,7 @@ def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
     >>> [applies(score, law_of(Parity(4, B)), named_loss("hinge")) for B in ((0, 1), (0, 1, 2))]
     [True, False]
     """
-    if score is None or not isinstance(score.readout, Triangle) or score.readout.k != 2 or loss.name != "hinge":
+    if score is None or score.readout.piecewise_linear() != _TWO_NEURONS or loss.name not in LOSSES:
         return False
     weights = score.weights.detach()
     whole = bool((weights >= 0).all()) and bool(((weights.sum(-1) - 2).abs() < 1e-9).all())
@@ -74,6 +78,7 @@ def pair_mean(score: AdditiveScore, law: Law) -> PairMean:
 
     At uniform attention over three bits the mean of yŷ is 2/3·(½ + ½ − ½), by the majority function's coefficients:
 
+    >>> from parityscope.models import Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> score = AdditiveScore(torch.full((3,), 2 / 3, dtype=torch.float64), torch.zeros(()), Triangle(2))

@@ -157,6 +157,19 @@ def hinge(f: PiecewiseLinear, power: int = 1) -> Pieces:
     return Pieces(_hinge_side(f, 1, power), _hinge_side(f, -1, power))
 
 
+def correlation(f: PiecewiseLinear) -> Pieces:
+    """-y f(S), whose mean is minus the correlation of label and prediction; exact.
+
+    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
+    >>> correlation(line).minus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()
+    [1.0, 0.0, -2.0]
+    """
+    plus, minus = (
+        assemble([(s.low - TIE, [-y * s.value, -y * s.slope], s.anchor) for s in f.segments()], 1) for y in (1.0, -1.0)
+    )
+    return Pieces(plus, minus)
+
+
 def accuracy(f: PiecewiseLinear) -> Pieces:
     """1 where the predicted label (+1 iff f(S) > 0) equals y, else 0; exact.
 

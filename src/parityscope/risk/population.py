@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore, additive_score
+from parityscope.models.readouts import COSINE
 from parityscope.risk import closed_form, enumeration, pair
 from parityscope.risk.engines import evaluate_pieces
 from parityscope.risk.law import Law, Problems, law_of
@@ -27,7 +28,16 @@ _SPLIT_A_PAIR_UP_TO = 30
 
 
 class Risk(NamedTuple):
-    """A value (differentiable, one per run), a bound on its error, and the engine that computed it.
+    """A mean over all inputs, and how far it can be trusted.
+
+    Parameters
+    ----------
+    value : Tensor
+        A scalar, or one number per run; differentiable in the model's parameters.
+    error_bound : Tensor
+        How far the value may be from the true one, rounding included; of a sampled risk, half its interval.
+    engine : str
+        How it was computed.
 
     Uniform attention over a thousand bits knows little of a hidden one:
 
@@ -54,10 +64,28 @@ def population_risk(
 ) -> Risk:
     """Return the risk over the law of the problem, exact up to `error_bound`.
 
-    `problem` is one `Parity`, or one per run of the model. `auto` takes the closed form for a cosine readout; for other
-    frozen readouts of an additive score the cheapest of split (about 2^{n/2} steps), grouped (few distinct weights) and
-    spectral (diffuse attention at large n) whose proved error meets `tolerance`; for H2's readout beyond n = 30 the
-    pair engine, whose error bound may exceed `tolerance`; and enumerates everything else.
+    Parameters
+    ----------
+    model : nn.Module
+        Maps bits (batch, n) to predictions (batch,), or (runs, batch) when its parameters carry a run axis. One that
+        names its additive score (`additive_score`, as `ParityTransformer` does) has fast engines.
+    problem : Parity, sequence of Parity, or Law
+        What is predicted: one problem, or one per run of the model.
+    loss : str
+        "hinge", "squared-hinge" (H1's text), "squared-mean-hinge" (H1's code), "logistic", or "log-correlation":
+        −log E[yŷ], which is infinite where label and prediction are not correlated.
+    engine : str
+        "auto" takes the closed form for sums of cosines; for other frozen readouts of an additive score the cheapest of
+        split (about 2^{n/2} steps), grouped (few distinct weights) and spectral (diffuse attention at large n) whose
+        proved error meets `tolerance`; for H2's readout beyond n = 30 the pair engine, whose error bound may exceed
+        `tolerance`; and enumerates everything else. Any of them can be named.
+    tolerance : float
+        The largest error that "auto" accepts from an engine that approximates.
+
+    Returns
+    -------
+    Risk
+        Value (differentiable in the model's parameters), error bound and engine.
 
     Heads that point at the hidden bits leave no risk:
 
@@ -74,39 +102,54 @@ def population_risk(
     law, chosen, score = law_of(problem), named_loss(loss), additive_score(model)
     if engine in ("auto", "closed-form") and closed_form.applies(score, chosen):
         assert score is not None
-        value = chosen.of_mean(closed_form.closed_form_mean(score, law, chosen))
-        return Risk(value, _rounding_bound(value, law), "closed-form")
+        mean = closed_form.closed_form_mean(score, law, chosen)
+        return _risk(mean, chosen, law, "closed-form", product=score.readout.cosine_series() == COSINE)
     if engine == "closed-form":
         raise InvalidInput(
-            f"the closed form covers the cosine readout with {', '.join(closed_form.LOSSES)};"
+            f"the closed form covers bounded readouts that are sums of cosines with {', '.join(closed_form.LOSSES)};"
             f" use engine='enumerate' for this model with {loss}"
         )
     if engine == "pair" or (engine == "auto" and law.n > _SPLIT_A_PAIR_UP_TO):
         if score is not None and pair.applies(score, law, chosen):
             of_pair = pair.pair_mean(score, law)
-            return Risk(of_pair.value, of_pair.error_bound + _rounding_bound(of_pair.value, law), "pair")
+            mean = of_pair.value if chosen.name == "hinge" else of_pair.value - 1
+            return _risk(mean, chosen, law, "pair", of_pair.error_bound)
         if engine == "pair":
-            raise InvalidInput("the pair engine covers the triangle readout with k = 2, fair bits and the hinge loss")
+            raise InvalidInput(
+                f"the pair engine covers the triangle readout with k = 2, fair bits and {' or '.join(pair.LOSSES)}"
+            )
     relu = None if score is None or engine not in ("auto", "split") else score.readout.relu_sum()
     if score is not None and relu is not None and chosen.name in HINGE_POWERS:
         power = HINGE_POWERS[chosen.name]
         mean = relu_sum_risk(Runs.of(score, law), relu, power, bias=law.bias, noise=law.noise)
-        value = chosen.of_mean(mean)
-        return Risk(value, _rounding_bound(value, law), "split")
+        return _risk(mean, chosen, law, "split")
     pieces = None if engine == "enumerate" else _pieces(score, chosen, law, tolerance)
     if engine in _ON_PIECES and pieces is None:
         raise InvalidInput(
-            f"the {engine} engine needs an additive score and a frozen readout that is piecewise linear (or the"
-            f" smoothed zig-zag with a hinge loss); use engine='enumerate' for this model with {loss}"
+            f"the {engine} engine needs an additive score and a frozen readout that is piecewise linear (or analytic,"
+            f" with a hinge loss); use engine='enumerate' for this model with {loss}"
         )
     if score is None or pieces is None or (engine == "auto" and pieces.error > 0 and law.n <= _ENUMERATE_UP_TO):
-        value = chosen.of_mean(enumeration.enumerated_mean(model, law, chosen))
-        return Risk(value, _rounding_bound(value, law), "enumerate")
+        return _risk(enumeration.enumerated_mean(model, law, chosen), chosen, law, "enumerate")
     return _evaluated(score, law, pieces, engine, tolerance, chosen)
 
 
 def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:
     """Return the exact probability of a right sign, over the law of the bits and noiseless labels.
+
+    Parameters
+    ----------
+    model, problem
+        As for `population_risk`.
+    engine : str
+        "auto", "enumerate", or an engine on piecewise functions of the score: "split", "spectral", "grouped".
+    tolerance : float
+        The largest error that "auto" accepts from an engine that approximates.
+
+    Returns
+    -------
+    Risk
+        The accuracy as its `value`, which has no gradient.
 
     A prediction of 0 (up to rounding) counts as −1.
 
@@ -140,12 +183,27 @@ def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "a
 def _evaluated(score: AdditiveScore, law: Law, pieces: Pieces, engine: str, tolerance: float, loss: Loss) -> Risk:
     runs = Runs.of(score, law)
     mean, name = evaluate_pieces(runs, pieces, law.bias, engine, tolerance)
-    value = loss.of_mean(runs.with_gradient(mean))
-    # Squaring the mean, the only other thing done to it, stretches its error by at most 2(mean + error).
     proved = torch.as_tensor(mean.error_bound, dtype=mean.value.dtype) + pieces.error * (name == "split")
-    stretch = 1.0 if loss.name != "squared-mean-hinge" else 2 * (mean.value.abs() + proved).max()
-    bound = (proved * stretch).expand(len(mean.value)).reshape(runs.shape)
-    return Risk(value, bound.to(value.device) + _rounding_bound(value, law), name)
+    return _risk(runs.with_gradient(mean), loss, law, name, proved.expand(len(mean.value)).reshape(runs.shape))
+
+
+def _risk(
+    mean: Tensor,
+    loss: Loss,
+    law: Law,
+    engine: str,
+    proved: Tensor | None = None,
+    *,
+    product: bool = False,
+) -> Risk:
+    """Return the risk of a mean loss whose error is at most `proved`, besides rounding."""
+    value, at = loss.of_mean(mean), mean.detach()
+    error = torch.zeros_like(at) if proved is None else proved.to(at)
+    # A sum is known to n roundings of size 1, which a logarithm enlarges; a product of n factors to n of its own size.
+    if loss.name == "log-correlation" and not product:
+        error = error + _rounding_bound(at, law)
+    bound = torch.where(error > 0, error * loss.stretch(at, error), 0.0)
+    return Risk(value, bound + _rounding_bound(value, law), engine)
 
 
 def _frozen(score: AdditiveScore) -> bool:

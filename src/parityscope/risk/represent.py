@@ -8,10 +8,10 @@ from functools import lru_cache
 from torch import Tensor
 
 from parityscope.models.additive import AdditiveScore
+from parityscope.models.analytic import Analytic
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.models.readouts import ZigZag
-from parityscope.risk.pieces import Pieces, accuracy, hinge, label_noise
-from parityscope.risk.smooth import logistic, smooth_hinge, smooth_zigzag
+from parityscope.risk.pieces import Pieces, accuracy, correlation, hinge, label_noise
+from parityscope.risk.smooth import logistic, smooth_hinge
 
 HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
 
@@ -31,8 +31,8 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
 def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float) -> Pieces | None:
     """Return the loss as a function of the score, or None when it has no such form here.
 
-    Piecewise-linear readouts with a hinge loss are exact. The logistic loss behind them, and hinge losses behind the
-    smoothed zig-zag, are fitted to within `tolerance` where the score can go.
+    Piecewise-linear readouts with a hinge loss or the correlation are exact. The logistic loss behind them, and hinge
+    losses behind analytic readouts, are fitted to within `tolerance` where the score can go.
 
     >>> import torch
     >>> from parityscope.models import Cosine, Triangle
@@ -42,15 +42,16 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float)
     >>> loss_pieces(AdditiveScore(c, torch.zeros(()), Cosine()), "hinge", 0.0, 1e-9) is None
     True
     """
-    readout = score.readout
-    linear = readout.piecewise_linear()
+    linear, smooth = score.readout.piecewise_linear(), score.readout.analytic()
     if linear is not None and loss in HINGE_POWERS:
         return _hinge_pieces(linear, HINGE_POWERS[loss], noise)
+    if linear is not None and loss == "log-correlation":
+        return _correlation_pieces(linear, noise)
     domain = score_range(score.weights.detach(), score.offset.detach())
     if linear is not None and loss == "logistic":
         return _logistic_pieces(linear, noise, domain, tolerance)
-    if isinstance(readout, ZigZag) and loss in HINGE_POWERS:
-        return _zigzag_pieces(readout.k, readout.smoothing, HINGE_POWERS[loss], noise, domain, tolerance)
+    if smooth is not None and loss in HINGE_POWERS:
+        return _smooth_pieces(smooth, HINGE_POWERS[loss], noise, domain, tolerance)
     return None
 
 
@@ -60,16 +61,19 @@ def _hinge_pieces(f: PiecewiseLinear, power: int, noise: float) -> Pieces:
 
 
 @lru_cache(maxsize=64)
+def _correlation_pieces(f: PiecewiseLinear, noise: float) -> Pieces:
+    return label_noise(correlation(f), noise) if noise else correlation(f)
+
+
+@lru_cache(maxsize=64)
 def _logistic_pieces(f: PiecewiseLinear, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
     pieces = logistic(f, domain, tol=tolerance)
     return label_noise(pieces, noise) if noise else pieces
 
 
 @lru_cache(maxsize=64)
-def _zigzag_pieces(
-    k: int, smoothing: float, power: int, noise: float, domain: tuple[float, float], tolerance: float
-) -> Pieces:
-    pieces = smooth_hinge(*smooth_zigzag(k, smoothing), domain, power, tol=tolerance)
+def _smooth_pieces(f: Analytic, power: int, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
+    pieces = smooth_hinge(f, domain, power, tol=tolerance)
     return label_noise(pieces, noise) if noise else pieces
 
 

@@ -26,7 +26,27 @@ def estimated_risk(
     loss: str = "squared-hinge",
     confidence: float = 0.95,
 ) -> Risk:
-    """Return the mean loss on `samples` drawn examples; `error_bound` is the half-width of its interval.
+    """Return the mean loss on drawn examples; `error_bound` is the half-width of its confidence interval.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Maps bits (batch, n) to predictions (batch,).
+    problem : Parity
+        What the examples are drawn from, label noise included.
+    samples : int
+        How many examples.
+    generator : torch.Generator
+        Where they come from.
+    loss : str
+        One of the losses of `population_risk`.
+    confidence : float
+        How sure the interval is to contain the population's risk.
+
+    Returns
+    -------
+    Risk
+        Differentiable in the model's parameters.
 
     >>> from parityscope.models import parity_ffnn
     >>> risk = estimated_risk(parity_ffnn(8, (1, 4)), Parity(8, (1, 4)), 100, torch.Generator().manual_seed(0))

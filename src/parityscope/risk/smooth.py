@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from parityscope.models.analytic import Analytic
 from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, assemble
 
@@ -28,7 +29,7 @@ _ROOT_CELLS = 20001  # grid on which sign changes are seen
 
 
 @dataclass(frozen=True)
-class _Analytic:
+class _Stretch:
     """A function analytic on [low, high] with branch cuts rising vertically from ``tips``."""
 
     low: float
@@ -37,7 +38,7 @@ class _Analytic:
     tips: _Complex
 
 
-def _ellipse_error(f: _Analytic, a: float, b: float, degree: int) -> float:
+def _ellipse_error(f: _Stretch, a: float, b: float, degree: int) -> float:
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     z = (f.tips - mid) / half
     grow = np.abs(z + np.sqrt(z - 1) * np.sqrt(z + 1)).min() if len(z) else np.inf
@@ -61,7 +62,7 @@ def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
     return list(mono / half ** np.arange(degree + 1))
 
 
-def _fit(parts: list[_Analytic], degree: int, tol: float) -> tuple[Piecewise, float]:
+def _fit(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, float]:
     """One label's function, given as consecutive analytic stretches; returns the proved error."""
     rows: list[tuple[float, list[float], float]] = []
     worst = 0.0
@@ -105,29 +106,11 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
             zero = anchor - value / slope if slope else 0.0
             tips = zero + np.array([1j, -1j]) * math.pi / abs(slope) if slope else np.empty(0)
             fn = lambda s, v=value, g=slope, a=anchor, y=y: _softplus(-y * (v + g * (s - a)))  # noqa: E731
-            parts.append(_Analytic(low, high, fn, tips))
+            parts.append(_Stretch(low, high, fn, tips))
         side, err = _fit(parts, _LOGISTIC_DEGREE, tol)
         sides.append(side)
         errors.append(err)
     return Pieces(sides[0], sides[1], max(errors), domain)
-
-
-def smooth_zigzag(k: int, b: float) -> tuple[_Function, _Complex]:
-    """Zig-zag with relu(z) replaced by (z + sqrt(z^2 + b)) / 2, and its branch points.
-
-    >>> fn, tips = smooth_zigzag(1, b=0.25)  # 1 - 4 sigma(S - 1/2)
-    >>> float(fn(np.array([0.5 + 0j]))[0].real), tips.tolist()
-    (0.0, [(0.5+0.5j), (0.5-0.5j)])
-    """
-    i = np.arange(1, k + 1)
-    gain = (-1.0) ** i * (8 * i - 4)
-
-    def fn(s: _Complex) -> _Complex:
-        z = np.asarray(s)[..., None] + 0.5 - i
-        return 1 + (gain * 0.5 * (z + np.sqrt(z * z + b))).sum(-1)
-
-    joints = i - 0.5
-    return fn, np.concatenate([joints + 1j * math.sqrt(b), joints - 1j * math.sqrt(b)])
 
 
 def _roots(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
@@ -143,24 +126,23 @@ def _roots(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]
     return sorted({*a.tolist(), *x[v == 0].tolist()})
 
 
-def smooth_hinge(fn: _Function, tips: _Complex, domain: tuple[float, float], power: int, tol: float) -> Pieces:
+def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: float) -> Pieces:
     """max(0, 1 - y f(S)) ** power for an analytic readout f, with an error below ``tol``.
 
     >>> import torch
-    >>> pieces = smooth_hinge(*smooth_zigzag(1, 0.25), (0.0, 1.0), power=2, tol=1e-6)
+    >>> from parityscope.models.analytic import SmoothZigZag
+    >>> pieces = smooth_hinge(SmoothZigZag(1, 0.25), (0.0, 1.0), power=2, tol=1e-6)
     >>> at = torch.tensor([0.5], dtype=torch.float64)  # where f = 0, so both labels lose 1
     >>> [round(side(at).item(), 5) for side in pieces.sides()]
     [1.0, 1.0]
     """
-    plus, minus = (_hinge_side(fn, tips, domain, y, power, tol) for y in (1, -1))
+    plus, minus = (_hinge_side(f, domain, y, power, tol) for y in (1, -1))
     return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain)
 
 
-def _hinge_side(
-    fn: _Function, tips: _Complex, domain: tuple[float, float], y: int, power: int, tol: float
-) -> tuple[Piecewise, float]:
+def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, tol: float) -> tuple[Piecewise, float]:
     def margin(s: _Complex) -> _Complex:
-        return 1 - y * fn(s)
+        return 1 - y * f(s)
 
     def loss(s: _Complex) -> _Complex:
         return margin(s) ** power
@@ -174,5 +156,5 @@ def _hinge_side(
         if b - a < 1e-14:
             continue
         keep = margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
-        parts.append(_Analytic(a, b, loss, tips) if keep else _Analytic(a, b, nothing, np.empty(0)))
+        parts.append(_Stretch(a, b, loss, f.tips) if keep else _Stretch(a, b, nothing, np.empty(0)))
     return _fit(parts, _HINGE_DEGREE, tol)

@@ -2,12 +2,10 @@
 
 Softmax weights add up to k like the ideal 1_B, so S − Σ_{j∈B} x_j = Σ_j (c_j − 1_B(j)) x_j ranges over [−D/2, D/2] with
 D = Σ_j |c_j − 1_B(j)|, and both ends are inputs. A bounded readout f has f(s) = (−1)^s at integers and loses at
-distance e ≤ 1 from one 1 − cos(πe) (cosine) or 2e (triangle), increasing in e.
+distance e ≤ 1 from one 1 − cos(πe) (cosine) or 2e (triangle), increasing in e; each readout knows its own.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +13,6 @@ from torch import Tensor
 
 from parityscope.core.ties import tolerance
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Cosine, Triangle
 from parityscope.risk.law import Law
 
 
@@ -24,6 +21,7 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
 
     Exact while D ≤ 2; beyond, the bound 2 that holds for every bounded readout.
 
+    >>> from parityscope.models import Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([0.9, 0.1, 1.0], dtype=torch.float64)
@@ -31,15 +29,13 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
     >>> round(float(worst_loss(score, law_of(Parity(3, (0, 2))))), 9)
     0.2
     """
-    if score is None or not isinstance(score.readout, Cosine | Triangle) or bool(score.offset.any()):
+    if score is None or bool(score.offset.any()):
         return None
     weights, k = score.weights.detach(), law.mask.sum(-1)
     if bool((weights < 0).any()) or not bool(((weights.sum(-1) - k).abs() < 1e-9).all()):
         return None
-    if isinstance(score.readout, Triangle) and not bool((k == score.readout.k).all()):
-        return None
     distance = (weights - law.mask.to(weights.dtype)).abs().sum(-1).clamp(max=2.0)
-    return 1 - (math.pi / 2 * distance).cos() if isinstance(score.readout, Cosine) else distance
+    return score.readout.worst_loss(distance, k)
 
 
 def certified_by_worst_loss(score: AdditiveScore | None, law: Law) -> Bool[Tensor, "*runs"]:
@@ -47,6 +43,7 @@ def certified_by_worst_loss(score: AdditiveScore | None, law: Law) -> Bool[Tenso
 
     A worst loss of 1 is a prediction of 0, which is not right; such a run is not certified on any processor.
 
+    >>> from parityscope.models import Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> c = torch.tensor([[0.8, 0.2, 1.0], [0.75, 0.5, 0.75]], dtype=torch.float64)  # the second loses 1 at (1, 1, 0)

@@ -109,6 +109,7 @@ def run_together(
     finished
     Summary(done=3, failed=0, run_now=3)
     """
+    store.check_writable()
     for work in works:
         check_configs_travel(work)
     with present_in(store.path) as name:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
@@ -16,7 +16,8 @@ from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems
 from parityscope.records import Config, Numbers, Result
-from parityscope.training.learning import LEARNED_ACCURACY, Learned, train
+from parityscope.records.code import code_of_value
+from parityscope.training.learning import LEARNED_ACCURACY, LearnedRuns, train
 from parityscope.training.recipes import DEFAULT_RECIPE, OF_A_RUN, Recipe, named_recipe
 
 Watched = Literal["risk", "attention", "weights", "learned"]
@@ -64,7 +65,8 @@ class Training(Config):
     n, k : int
         Bits, and hidden bits.
     recipe : Recipe
-        With every value resolved; `training` looks a name up and resolves it.
+        With every value resolved; `training` looks a name up and resolves it. Of parts of your own the address covers
+        the text, and that of everything they use in their own package.
     seeds : tuple of int
         One run each.
     support : tuple of int or None
@@ -101,6 +103,17 @@ class Training(Config):
     watch: tuple[Watched, ...] = ()
     record_every: int = Field(10, ge=1)
     device: Literal["cpu"] = "cpu"
+
+    @field_validator("recipe")
+    @classmethod
+    def _addressable(cls, recipe: Recipe) -> Recipe:
+        recipe.check_addressable()
+        return recipe
+
+    def code(self) -> str:
+        """Return a hash of all source that decides the row, that of the recipe's own parts included."""
+        parts = [part.definition for _, part in self.recipe.own_parts()]
+        return super().code() if not parts else code_of_value([super().code(), *parts])
 
     def problems(self) -> list[Parity]:
         """Return the problem of every seed."""
@@ -176,30 +189,33 @@ def training(
     recipe : str or Recipe
         A recipe or the name of one.
     changes : any
-        Fields of the recipe that are changed, such as `learning_rate=0.1`; the others are those of `Training`.
+        Fields of the recipe that are changed, such as `learning_rate=0.1`, or `readout=` a part of your own that is
+        defined at the top level of a file; the others are those of `Training`.
 
     >>> training("bounded", 12, 3, learning_rate=0.1).recipe.learning_rate
     0.1
     """
     named = named_recipe(recipe) if isinstance(recipe, str) else recipe
     resolved = named.adapted(k, from_examples=bool(samples or batch), **changes).resolved(n, k)
+    resolved.check_addressable()
     return Training(
         n=n,
         k=k,
         # Without what no longer decides anything: its text, and changes already made.
         recipe=resolved.model_copy(update={"summary": "", "beyond_pairs": {}, "on_samples": {}}),
         seeds=tuple(seeds),
-        support=support,
+        # Sorted, so that another order is not another training.
+        support=None if support is None else tuple(sorted(support)),
         samples=samples,
         batch=batch,
         noise=noise,
         bias=bias,
-        watch=watch,
+        watch=tuple(sorted(watch)),
         record_every=record_every,
     )
 
 
-def _numbers(trained: Learned, rows: slice, learned_at: tuple[int | None, ...] | None = None) -> TrainingNumbers:
+def _numbers(trained: LearnedRuns, rows: slice, learned_at: tuple[int | None, ...] | None = None) -> TrainingNumbers:
     def column(values: Tensor) -> Any:
         return values[rows].tolist()
 
@@ -247,7 +263,7 @@ class _Watcher:
             return None
         return tuple(step if step >= 0 else None for step in self.first.tolist())
 
-    def arrays(self, trained: Learned) -> dict[str, Tensor]:
+    def arrays(self, trained: LearnedRuns) -> dict[str, Tensor]:
         """Return `steps` and `risk` (records, runs), `attention` (runs, heads, n), `weights` (records, runs, n)."""
         arrays: dict[str, Tensor] = {}
         if "risk" in self.config.watch:

@@ -160,7 +160,7 @@ def train_decoder(
     started, cpu_started = time.perf_counter(), time.process_time()
     place = checkpoint or _default_checkpoint(config)
     with single_threaded():
-        training = _Training(config, place, checkpoint_seconds)
+        training = _DecoderState(config, place, checkpoint_seconds)
         training.evaluate_now_and_then(on_evaluation)
         while not training.finished():
             training.take_step()
@@ -171,7 +171,7 @@ def train_decoder(
         return training.outcome(started, cpu_started)
 
 
-class _Training:
+class _DecoderState:
     """The state of a training between two steps."""
 
     def __init__(self, config: DecoderSettings, checkpoint: Path | None, checkpoint_seconds: float) -> None:

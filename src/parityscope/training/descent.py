@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from parityscope.core.errors import InvalidInput
 from parityscope.training.normalised import NormalisedMomentum
 from parityscope.training.optimisers import Adam, GradientDescent, Optimiser
+from parityscope.training.parts import Part
 from parityscope.training.recipes import Recipe
 
 
@@ -27,11 +29,11 @@ class Evaluation(NamedTuple):
 
 
 @runtime_checkable
-class Schedule(Protocol):
+class StoppingRule(Protocol):
     """When a training ends: what descent needs to know of a recipe.
 
     >>> from parityscope.training.recipes import RECIPES
-    >>> isinstance(RECIPES["bounded"], Schedule), isinstance("three steps", Schedule)
+    >>> isinstance(RECIPES["bounded"], StoppingRule), isinstance("three steps", StoppingRule)
     (True, False)
     """
 
@@ -108,53 +110,99 @@ class TrainingState:
             self.history_risk.append(risk.detach().clone())
 
 
+_Betas = tuple[float, float]
+_OPTIMISERS: dict[str, Callable[[list[nn.Parameter], float, _Betas], Optimiser]] = {
+    "adam": Adam,
+    "gradient-descent": lambda parameters, rate, betas: GradientDescent(parameters, rate),
+    "head-normalised": lambda parameters, rate, betas: NormalisedMomentum(
+        parameters, rate, betas, shared_dimensions=(-1,), grow=True
+    ),
+    "run-normalised": lambda parameters, rate, betas: NormalisedMomentum(
+        parameters, rate, betas, shared_dimensions=(-2, -1), grow=False
+    ),
+}
+
+
 def make_optimiser(model: nn.Module, *recipes: Recipe) -> Optimiser:
-    """Return the optimiser of first order of a recipe, or of one per run with their own rates; none mixes runs.
+    """Return the optimiser of a recipe, or of one per run: at the largest of their rates, see `step_scale`.
 
     >>> from parityscope.training.recipes import RECIPES
-    >>> slow, fast = (RECIPES["as-written"].overridden(learning_rate=rate) for rate in (0.1, 0.5))
     >>> model = nn.ParameterList([torch.ones(2, 1)])  # two runs of one number
-    >>> optimiser = make_optimiser(model, slow, fast)
+    >>> optimiser = make_optimiser(model, RECIPES["as-written"].overridden(learning_rate=0.5))
     >>> model[0].sum().backward()
     >>> optimiser.step()
     >>> model[0].flatten().tolist()  # 1 − rate·gradient
-    [0.8999999761581421, 0.5]
+    [0.5, 0.5]
+    """
+    recipe, parameters = recipes[0], [p for p in model.parameters() if p.requires_grad]
+    if isinstance(recipe.optimiser, Part):
+        made = recipe.optimiser.value(parameters)
+        if not isinstance(made, Optimiser):
+            raise InvalidInput(
+                f"{recipe.optimiser} made a {type(made).__name__}: an optimiser has zero_grad, step, state_dict and "
+                "load_state_dict, as torch's have"
+            )
+        return made
+    if recipe.optimiser not in _OPTIMISERS:
+        raise InvalidInput(f"{recipe.optimiser!r} is no optimiser of first order: these are {', '.join(_OPTIMISERS)}")
+    rate = max(float(one.learning_rate) for one in recipes)
+    return _OPTIMISERS[recipe.optimiser](parameters, rate, (recipe.beta1, recipe.beta2))
+
+
+_SCHEDULES: dict[str, Callable[[int, int], float]] = {
+    "constant": lambda step, steps: 1.0,
+    "linear": lambda step, steps: 1 - step / steps,
+}
+
+
+def step_scale(recipes: Sequence[Recipe]) -> Callable[[int], Tensor | float]:
+    """Return what every run's step is multiplied by: its share of the largest rate, and the schedule's factor.
+
+    A step is proportional to the learning rate in all optimisers here, so that this is what another rate would do. One
+    of your own, and Gauss–Newton, take whole steps at a rate of 1.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> slow, fast = (RECIPES["bounded"].overridden(learning_rate=r, schedule="linear") for r in (0.1, 0.4))
+    >>> scale = step_scale([slow, fast])
+    >>> scale(0).tolist(), scale(1500).tolist()  # of 3000 steps
+    ([0.25, 1.0], [0.125, 0.5])
     """
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
-    rate, betas = max(rates), (recipe.beta1, recipe.beta2)
-    # A step is proportional to the learning rate in all optimisers here: every run takes its share of the longest.
-    shares = torch.tensor(rates, dtype=torch.float64) / rate if min(rates) < rate else None
-    if recipe.optimiser == "adam":
-        return Adam(model.parameters(), rate, betas, shares=shares)
-    if recipe.optimiser == "gradient-descent":
-        return GradientDescent(model.parameters(), rate, shares=shares)
-    per_head = recipe.optimiser == "head-normalised"
-    return NormalisedMomentum(
-        model.parameters(),
-        rate,
-        betas,
-        shared_dimensions=(-1,) if per_head else (-2, -1),
-        grow=per_head,
-        shares=shares,
-    )
+    own, steps = recipe.schedule, int(recipe.steps)
+    shares = shares_of(rates, max(rates) if recipe.optimiser in _OPTIMISERS else 1.0)
+    if isinstance(own, Part):
+        return lambda step: shares * float(own.value(step))
+    return lambda step: shares * _SCHEDULES[own](step, steps)
+
+
+def shares_of(rates: Sequence[float], rate: float) -> Tensor | float:
+    """Return every run's share of a rate; one number where they have the same.
+
+    >>> shares_of([0.1, 0.2], 0.2).tolist(), shares_of([0.2, 0.2], 0.2)
+    ([0.5, 1.0], 1.0)
+    """
+    if len(set(rates)) == 1:
+        return 1.0 if rates[0] == rate else rates[0] / rate
+    return torch.tensor(rates, dtype=torch.float64) / rate
 
 
 def descend(
     model: nn.Module,
     objective: Objective,
-    schedule: Schedule,
+    rule: StoppingRule,
     state: TrainingState,
     optimiser: Optimiser,
     *,
+    scale: Callable[[int], Tensor | float] = lambda step: 1.0,
     after_step: Callable[[TrainingState, Tensor], None] | None = None,
     record_every: int = 10,
     patience_below: float = torch.inf,
 ) -> TrainingState:
-    """Train until every run stopped or the schedule's steps are used up; `state` may come from a checkpoint.
+    """Train until every run stopped or the rule's steps are used up; `state` may come from a checkpoint.
 
-    A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the schedule's
+    A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the rule's
     `patience`; one whose risk or gradient is no longer finite is marked as diverged and keeps its last finite
-    parameters.
+    parameters. Every step is multiplied by `scale`, one number or one per run.
 
     >>> from parityscope.training.recipes import RECIPES
     >>> recipe = RECIPES["as-written"].overridden(learning_rate=0.25, steps=50, stop_risk=0.01)
@@ -172,11 +220,11 @@ def descend(
         broken = ~torch.isfinite(risk) & state.active
         state.diverged |= broken
         state.stop(broken)
-        if schedule.stop_risk is not None:
-            state.stop(risk < schedule.stop_risk)
-        if schedule.patience is not None:
-            state.stop(state.stalled(risk, schedule.patience, patience_below))
-        last = state.step >= int(schedule.steps) or not bool(state.active.any())
+        if rule.stop_risk is not None:
+            state.stop(risk < rule.stop_risk)
+        if rule.patience is not None:
+            state.stop(state.stalled(risk, rule.patience, patience_below))
+        last = state.step >= int(rule.steps) or not bool(state.active.any())
         if last or state.step % record_every == 0:
             state.record(risk)
         if after_step is not None:
@@ -184,10 +232,12 @@ def descend(
         if last:
             state.stop(state.active)
             return state
-        _step(model, evaluation.objective, state, optimiser)
+        _step(model, evaluation.objective, state, optimiser, scale(state.step))
 
 
-def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: Optimiser) -> None:
+def _step(
+    model: nn.Module, objective: Tensor, state: TrainingState, optimiser: Optimiser, scale: Tensor | float
+) -> None:
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser.zero_grad()
     objective.sum().backward()
@@ -201,5 +251,9 @@ def _step(model: nn.Module, objective: Tensor, state: TrainingState, optimiser: 
     optimiser.step()
     with torch.no_grad():
         for p, old in zip(parameters, before, strict=True):
+            if isinstance(scale, Tensor):
+                p.copy_(old + scale.to(p).reshape(-1, *[1] * (p.dim() - 1)) * (p - old))
+            elif scale != 1.0:
+                p.copy_(old + scale * (p - old))
             p[~state.active] = old[~state.active]
     state.step += 1

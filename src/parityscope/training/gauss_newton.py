@@ -13,8 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
-from parityscope.models import Cosine, ParityTransformer
+from parityscope.models import ParityTransformer
 from parityscope.models.positions import position_scores
+from parityscope.models.readouts import COSINE
 from parityscope.risk import Law
 from parityscope.training.objectives import log_correlation
 from parityscope.training.optimisers import Stepper
@@ -26,6 +27,7 @@ _LENGTHS = tuple(2.0**power for power in range(-6, 7))
 class GaussNewton(Stepper):
     """Damped Gauss–Newton on log C, every run on its own; a run whose search finds nothing better stays.
 
+    >>> from parityscope.models import Cosine
     >>> from parityscope.models.positions import orthogonal
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk import law_of
@@ -39,7 +41,7 @@ class GaussNewton(Stepper):
     """
 
     def __init__(self, model: ParityTransformer, law: Law) -> None:
-        if model.heads != 1 or not isinstance(model.readout, Cosine):
+        if model.heads != 1 or model.readout.cosine_series() != COSINE:
             raise InvalidInput("gauss-newton steps need one head and the cosine readout: set heads=1, readout=cosine")
         super().__init__(model.parameters())
         self.model, self.law = model, law
@@ -51,15 +53,18 @@ class GaussNewton(Stepper):
         for run in range(len(directions)):
             positions = code[run] if code.dim() == 3 else code
             law = self.law._replace(mask=self.law.mask[run] if self.law.mask.dim() == 2 else self.law.mask)
-            directions[run, 0] += _best_change(directions[run, 0], positions, law, self.model)
+            directions[run, 0] += _best_change(directions[run, 0], positions, law, self.model.k, self._temperature(run))
+
+    def _temperature(self, run: int) -> float:
+        temperature = self.model.temperature
+        return float(temperature[run]) if isinstance(temperature, Tensor) else temperature
 
 
-def _best_change(q: Tensor, positions: Tensor, law: Law, model: ParityTransformer) -> Float[Tensor, " r"]:
+def _best_change(q: Tensor, positions: Tensor, law: Law, k: int, temperature: float) -> Float[Tensor, " r"]:
     """Return the change of one head that raises log C most, over all dampings and lengths."""
-    scale = model.temperature
 
     def weights_at(scores: Tensor) -> Tensor:
-        return model.k * torch.softmax(scores / scale, -1)
+        return k * torch.softmax(scores / temperature, -1)
 
     def scores_of(direction: Tensor) -> Tensor:
         return position_scores(direction[None], positions)[0]
@@ -69,7 +74,7 @@ def _best_change(q: Tensor, positions: Tensor, law: Law, model: ParityTransforme
     slope, curvature = _slope_and_curvature(c, law)
     floats = positions if positions.is_floating_point() else positions.to(q.dtype) / positions.shape[-1] ** 0.5
     # ∂c_j/∂q = (c_j/τ)(p_j − Σ_l γ_l p_l)
-    jacobian = (c / scale)[:, None] * (floats - (c / model.k) @ floats)
+    jacobian = (c / temperature)[:, None] * (floats - (c / k) @ floats)
     gradient = slope @ jacobian
     eigenvalues, basis = torch.linalg.eigh((jacobian * curvature[:, None]).T @ jacobian)
     dampings, lengths = (torch.tensor(values, dtype=q.dtype) for values in (_DAMPINGS, _LENGTHS))

@@ -9,27 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
-from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
-from parityscope.measures import AccuracyKind, found_support, measured_accuracy
+from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
 from parityscope.risk.worst_case import worst_loss
-from parityscope.training.build import build_model
+from parityscope.training.build import (
+    build_model,
+    check_left_alone,
+    check_trainable_together,
+    ready_model,
+    recipes_of,
+)
 from parityscope.training.checkpoint import Keeper
-from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser
+from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser, step_scale
 from parityscope.training.gauss_newton import GaussNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
 from parityscope.training.optimisers import Optimiser
-from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, check_trainable_together, named_recipe
+from parityscope.training.outcome import LEARNED_ACCURACY, LearnedRuns
+from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
-LEARNED_ACCURACY = 0.99
+__all__ = ["LEARNED_ACCURACY", "LearnedRuns", "TrainingProgress", "learn", "train"]
+
 _EXAMPLE_BYTES = 4e9
 _WORTH_A_THREAD = 2**24  # numbers in the position code; below, every operation is too short to be shared
 
@@ -51,87 +58,12 @@ class TrainingProgress:
     finished: int
 
 
-@dataclass(frozen=True)
-class Learned:
-    """The outcome of a training, one row per seed.
-
-    >>> run = learn(Parity(1000, (1, 5)), "one-step", seeds=range(3))
-    >>> str(run.success), run.accuracy.tolist(), run.accuracy_kind, run.steps.tolist()
-    ('3/3 (44%–100%)', [1.0, 1.0, 1.0], 'exact', [1, 1, 1])
-    """
-
-    problems: tuple[Parity, ...]
-    recipe: Recipe
-    seeds: tuple[int, ...]
-    model: ParityTransformer
-    engine: str
-    risk: Float[Tensor, " runs"]
-    accuracy: Float[Tensor, " runs"]
-    accuracy_kind: AccuracyKind
-    worst_loss: Float[Tensor, " runs"] | None
-    attention: Float[Tensor, "runs heads n"]
-    found: Int64[Tensor, "runs k"]
-    steps: Int64[Tensor, " runs"]
-    diverged: Bool[Tensor, " runs"]
-    history_steps: Int64[Tensor, " points"]
-    history_risk: Float[Tensor, "points runs"]
-    samples: int | None
-    batch: int | None
-    seconds: float
-
-    @property
-    def recovered(self) -> Bool[Tensor, " runs"]:
-        """Which runs found exactly the hidden support."""
-        support = torch.tensor([problem.support for problem in self.problems])
-        return (self.found == support).all(-1)
-
-    @property
-    def learned(self) -> Bool[Tensor, " runs"]:
-        """Which runs classify more than 99 % of all inputs right and name the support."""
-        return (self.accuracy > LEARNED_ACCURACY) & self.recovered
-
-    @property
-    def success(self) -> Share:
-        """The share of runs that learned, with its confidence interval."""
-        return wilson_share(int(self.learned.sum()), len(self.seeds))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object that `learn --json` prints."""
-        return {
-            "n": self.problems[0].n,
-            "k": self.problems[0].k,
-            "recipe": self.recipe.name,
-            "engine": self.engine,
-            "parameters": self.model.trained_parameters(),
-            "samples": self.samples,
-            "batch": self.batch,
-            "noise": self.problems[0].noise,
-            "accuracy_is": self.accuracy_kind,
-            "learned": self.success._asdict(),
-            "settings": self.recipe.model_dump(exclude={"name", "summary"}),
-            "runs": [self._run_json(row) for row in range(len(self.seeds))],
-            "seconds": round(self.seconds, 3),
-        }
-
-    def _run_json(self, row: int) -> dict[str, Any]:
-        return {
-            "seed": self.seeds[row],
-            "support": list(self.problems[row].support),
-            "risk": float(self.risk[row]),
-            "accuracy": float(self.accuracy[row]),
-            "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
-            "found": self.found[row].tolist(),
-            "recovered": bool(self.recovered[row]),
-            "steps": int(self.steps[row]),
-            "diverged": bool(self.diverged[row]),
-        }
-
-
 def learn(
     problem: Parity | Sequence[Parity],
     recipe: str | Recipe | Sequence[Recipe] = DEFAULT_RECIPE,
     seeds: Iterable[int] = (0,),
     *,
+    model: ParityTransformer | None = None,
     samples: int | None = None,
     batch: int | None = None,
     engine: str = "auto",
@@ -141,15 +73,45 @@ def learn(
     checkpoint: Path | None = None,
     resume: bool = False,
     **overrides: Any,
-) -> Learned:
+) -> LearnedRuns:
     """Train one run per seed and measure what was learned.
 
-    `problem` is one problem for all seeds, or one per seed (`draw_problems`); so is `recipe`, where those of different
-    seeds may differ in temperature, learning rate and start radius. Keyword arguments override fields of the recipe,
-    for example `learning_rate=0.2`. With `samples` every run trains on that many drawn examples instead of the
-    population (labels flip with the problem's noise), with `batch` on that many fresh ones at every step; risk and
-    accuracy stay those of the population. With `checkpoint` the state is stored every few seconds, and `resume` goes
-    on from there to the same result as an uninterrupted run.
+    Parameters
+    ----------
+    problem : Parity or sequence of Parity
+        One problem for all seeds, or one per seed (`draw_problems`).
+    recipe : str, Recipe or sequence of Recipe
+        How to train: a recipe or the name of one for all seeds, or one recipe per seed; those of different seeds may
+        differ in temperature, learning rate and start radius.
+    seeds : iterable of int
+        One run each; a seed decides the run's position code, start and examples, alone or among others.
+    model : ParityTransformer or None
+        A ready model to start from, instead of the one that the recipe builds: without a run axis for all seeds, or
+        with one run per seed. It stays as it is; the trained copy is the outcome's `model`.
+    samples : int or None
+        Train on so many drawn examples per run (labels flip with the problem's noise) instead of the population. Risk
+        and accuracy stay those of the population.
+    batch : int or None
+        Train on so many fresh examples per run and step instead.
+    engine : str
+        How the risk is computed; see `population_risk`.
+    on_progress : callable or None
+        Called after every step with a `TrainingProgress`.
+    on_record : callable or None
+        Called with the step and the model whenever a point is recorded.
+    record_every : int
+        Steps between two recorded points.
+    checkpoint : Path or None
+        A file in which the state is stored every few seconds.
+    resume : bool
+        Go on from that file, to the same result as an uninterrupted run.
+    **overrides
+        Fields of the recipe that are changed, for example `learning_rate=0.2`, or `readout=` a part of your own.
+
+    Returns
+    -------
+    LearnedRuns
+        Tensors with one row per seed.
 
     >>> run = learn(Parity(n=12, support=(1, 5, 6)), seeds=range(2))
     >>> run.found.tolist(), bool(run.learned.all())
@@ -157,11 +119,12 @@ def learn(
     """
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
-    recipes = _recipes(recipe, seeds, bool(samples or batch), overrides, problems[0].n, problems[0].k)
+    recipes = _recipes(recipe, seeds, bool(samples or batch), overrides, problems[0], model)
     return train(
         problems,
         recipes,
         seeds,
+        model=model,
         samples=samples,
         batch=batch,
         engine=engine,
@@ -178,6 +141,7 @@ def train(
     recipes: Sequence[Recipe],
     seeds: Sequence[int],
     *,
+    model: ParityTransformer | None = None,
     samples: int | None = None,
     batch: int | None = None,
     engine: str = "auto",
@@ -186,7 +150,7 @@ def train(
     record_every: int = 10,
     checkpoint: Path | None = None,
     resume: bool = False,
-) -> Learned:
+) -> LearnedRuns:
     """Train with resolved recipes, one for all seeds or one per seed: what `learn` does once names are looked up.
 
     >>> from parityscope.training.recipes import RECIPES
@@ -199,7 +163,9 @@ def train(
     n, k = problems[0].n, problems[0].k
     _check_examples(samples, batch, checkpoint)
     check_trainable_together(recipes)
-    model = build_model(recipes, n, k, seeds)
+    if checkpoint is not None:
+        chosen.check_addressable()
+    model = build_model(recipes, n, k, seeds) if model is None else ready_model(model, n, k, len(seeds))
     objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
     optimiser = _optimiser(model, problems, recipes, from_examples=bool(samples or batch))
     keeper = Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
@@ -221,13 +187,14 @@ def train(
             chosen,
             state,
             keeper.optimiser,
+            scale=step_scale(recipes),
             after_step=after_step,
             record_every=record_every,
             patience_below=_patience_below(samples, batch),
         )
     keeper.save(state)
     seconds = time.perf_counter() - started
-    return _measured(model, problems, chosen, seeds, state, engine, samples=samples, batch=batch, seconds=seconds)
+    return _measured(model, problems, recipes, seeds, state, engine, samples=samples, batch=batch, seconds=seconds)
 
 
 def _check_examples(samples: int | None, batch: int | None, checkpoint: Path | None) -> None:
@@ -258,6 +225,8 @@ def _objective(
     batch: int | None,
     engine: str,
 ) -> Objective:
+    if recipe.loss == "log-correlation" and (batch or samples):
+        raise InvalidInput("log-correlation needs the population: use loss = hinge for examples")
     if batch is not None:
         return online_objective(model, problems, seeds, batch, recipe.loss, wide_phase=recipe.wide_phase)
     if samples is None:
@@ -293,18 +262,20 @@ def _recipes(
     seeds: Sequence[int],
     from_examples: bool,
     overrides: dict[str, Any],
-    n: int,
-    k: int,
+    problem: Parity,
+    model: ParityTransformer | None,
 ) -> tuple[Recipe, ...]:
     """Return the resolved recipe of all runs, or one per run when they were given so."""
     given = [named_recipe(recipe)] if isinstance(recipe, str) else [recipe] if isinstance(recipe, Recipe) else recipe
     if len(given) not in (1, len(seeds)):
         raise InvalidInput(f"give one recipe for all seeds or one per seed: got {len(given)} for {len(seeds)} seeds")
     distinct = {id(one): one for one in given}
-    resolved = {
-        key: one.adapted(k, from_examples=from_examples, **overrides).resolved(n, k) for key, one in distinct.items()
-    }
-    return tuple(resolved[id(one)] for one in given)
+    adapted = {key: one.adapted(problem.k, from_examples=from_examples, **overrides) for key, one in distinct.items()}
+    chosen = [adapted[id(one)] for one in given]
+    if model is not None:
+        check_left_alone(list(overrides))
+        chosen = recipes_of(model, chosen)
+    return tuple(one.resolved(problem.n, problem.k) for one in chosen)
 
 
 def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: int) -> tuple[Tensor, Tensor]:
@@ -343,7 +314,7 @@ def _config(
 def _measured(
     model: ParityTransformer,
     problems: tuple[Parity, ...],
-    recipe: Recipe,
+    recipes: Sequence[Recipe],
     seeds: tuple[int, ...],
     state: TrainingState,
     engine: str,
@@ -351,15 +322,15 @@ def _measured(
     samples: int | None,
     batch: int | None,
     seconds: float,
-) -> Learned:
+) -> LearnedRuns:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
     clean = tuple(replace(problem, noise=0.0) for problem in problems)
     with torch.no_grad():
-        risk = population_risk(model, clean, loss=_watched_loss(recipe), engine=engine)
+        risk = population_risk(model, clean, loss=_watched_loss(recipes[0]), engine=engine)
         accuracy = measured_accuracy(model, clean)
-        return Learned(
+        return LearnedRuns(
             problems=problems,
-            recipe=recipe,
+            recipes=tuple(recipes) if len(recipes) > 1 else (recipes[0],) * len(seeds),
             seeds=seeds,
             model=model,
             engine=risk.engine,

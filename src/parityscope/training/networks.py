@@ -13,9 +13,9 @@ from parityscope.core.threads import single_threaded
 from parityscope.models import FFNN1
 from parityscope.problems import seeded_generator
 from parityscope.risk.losses import named_loss
-from parityscope.training.descent import Evaluation, TrainingState, descend
-from parityscope.training.normalised import RunwiseAdam
+from parityscope.training.descent import Evaluation, TrainingState, descend, shares_of
 from parityscope.training.objectives import FreshMean
+from parityscope.training.optimisers import Adam
 
 _DRAWN_AT_ONCE = 32  # steps
 Network = TypeVar("Network", bound=nn.Module)
@@ -97,9 +97,10 @@ def train_on_fresh_examples(
         mean = loss.of_margin(target(x) * network(x)).mean(-1)
         return Evaluation(mean, watched.watch(mean))
 
-    optimiser = RunwiseAdam(trainable, torch.tensor(rates))
+    optimiser, shares = Adam(trainable, max(rates)), shares_of(rates, max(rates))
+    state = TrainingState.fresh(len(seeds))
     with single_threaded():
-        return descend(network, objective, training, TrainingState.fresh(len(seeds)), optimiser, record_every=100)
+        return descend(network, objective, training, state, optimiser, scale=lambda step: shares, record_every=100)
 
 
 def _fresh_bits(n: int, seeds: Sequence[int], batch: int) -> Iterator[Tensor]:

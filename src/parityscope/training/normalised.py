@@ -1,11 +1,11 @@
-"""Steps beyond the usual: momentum with normalised steps, and Adam with a rate per run."""
+"""Momentum with normalised steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from parityscope.training.optimisers import FirstOrder
 
@@ -19,7 +19,7 @@ class NormalisedMomentum(FirstOrder):
 
     The first step has length rate·√numbers whatever the gradient's size, and its direction:
 
-    >>> heads = nn.Parameter(torch.zeros(1, 1, 2))
+    >>> heads = torch.zeros(1, 1, 2, requires_grad=True)
     >>> optimiser = NormalisedMomentum([heads], 0.1, (0.9, 0.999), shared_dimensions=(-1,), grow=False)
     >>> (300 * heads[..., 0] + 400 * heads[..., 1]).sum().backward()
     >>> optimiser.step()
@@ -29,15 +29,14 @@ class NormalisedMomentum(FirstOrder):
 
     def __init__(
         self,
-        parameters: Iterable[nn.Parameter],
+        parameters: Iterable[Tensor],
         rate: float,
         betas: tuple[float, float],
         *,
         shared_dimensions: tuple[int, ...],
         grow: bool,
-        shares: Tensor | None = None,
     ) -> None:
-        super().__init__(parameters, shares=shares)
+        super().__init__(parameters)
         self._rate, self._betas = rate, betas
         self._shared_dimensions, self._grow = shared_dimensions, grow
 
@@ -56,36 +55,3 @@ class NormalisedMomentum(FirstOrder):
         root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
         length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self._grow else 1.0
         parameter.sub_(self._rate * length * mean / root)
-
-
-class RunwiseAdam(FirstOrder):
-    """Adam with a learning rate of its own for every run of the leading run axis.
-
-    A grid of rates is then one tensor program. With equal rates it takes torch's Adam's steps.
-
-    >>> runs = nn.Parameter(torch.zeros(2, 1))
-    >>> optimiser = RunwiseAdam([runs], torch.tensor([0.1, 0.01]))
-    >>> runs.sum().backward()
-    >>> optimiser.step()
-    >>> [round(number, 6) for number in runs.flatten().tolist()]
-    [-0.1, -0.01]
-    """
-
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], rates: Tensor, betas: tuple[float, float] = (0.9, 0.999)
-    ) -> None:
-        super().__init__(parameters)
-        self._rates, self._betas = rates, betas
-
-    def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
-        beta1, beta2 = self._betas
-        if not state:
-            state["step"] = torch.zeros(())
-            state["mean"], state["square"] = torch.zeros_like(gradient), torch.zeros_like(gradient)
-        state["step"] += 1
-        state["mean"].lerp_(gradient, 1 - beta1)
-        state["square"].lerp_(gradient.square(), 1 - beta2)
-        steps = state["step"].item()
-        root = (state["square"] / (1 - beta2**steps)).sqrt_().add_(1e-8)
-        rates = self._rates.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
-        parameter.sub_(rates / (1 - beta1**steps) * state["mean"] / root)

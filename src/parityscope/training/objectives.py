@@ -10,7 +10,8 @@ from jaxtyping import Float, Int8
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
-from parityscope.models import AdditiveScore, Cosine, ParityTransformer
+from parityscope.models import AdditiveScore, ParityTransformer
+from parityscope.models.readouts import COSINE
 from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import Law, law_of, population_risk
 from parityscope.risk.closed_form import exact_correlation
@@ -24,6 +25,7 @@ def population_objective(
 ) -> Objective:
     """Return the objective on all 2^n inputs; log-correlation watches the hinge risk.
 
+    >>> from parityscope.models import Cosine
     >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention over two bits, one hidden: C = ½
     >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
     >>> value, risk = population_objective(model, [Parity(2, (0,))], "log-correlation")()
@@ -39,11 +41,18 @@ def population_objective(
             return Evaluation(risk, risk)
 
         return descend_on_risk
-    if not isinstance(model.readout, Cosine):
-        raise InvalidInput("log-correlation has a closed form for the cosine readout only: use loss = hinge")
+    if not model.readout.bounded:
+        raise InvalidInput("log-correlation needs a bounded readout, |ŷ| ≤ 1: choose another, or use loss = hinge")
     # Label noise scales the correlation by a constant: its logarithm has the same gradient, the clean risk says when
     # to stop.
     law = law_of(problems)._replace(noise=0.0)
+
+    def descend_on_log_mean() -> Evaluation:
+        value = population_risk(model, law, loss=loss, engine=engine).value
+        return Evaluation(value, 1 - (-value.detach()).exp())
+
+    if model.readout.cosine_series() != COSINE:
+        return descend_on_log_mean
 
     def descend_on_log_correlation() -> Evaluation:
         score = model.additive_score()
@@ -88,6 +97,7 @@ def sample_objective(
 ) -> Objective:
     """Return the objective on drawn examples, each run on its own.
 
+    >>> from parityscope.models import Cosine
     >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention: ŷ = cos(π(x₁ + x₂)/2)
     >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
     >>> x, y = torch.tensor([[[0, 0], [1, 1]]], dtype=torch.int8), torch.tensor([[1, 1]], dtype=torch.int8)
@@ -142,6 +152,7 @@ def online_objective(
 
     Every run draws from its own seed's data stream, so it is the same alone or among others.
 
+    >>> from parityscope.models import Cosine
     >>> model = ParityTransformer(6, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
     >>> objective = online_objective(model, [Parity(6, (0, 1))], [0], 64, "hinge", wide_phase=False)
     >>> first, second = objective().objective, objective().objective
@@ -169,11 +180,14 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
     far stronger signal at λ ≈ (2/π)√((k−1)·n) than at λ = k. Here n is the effective number of attended positions
     1/Σγ̄², so λ falls to k by itself as attention concentrates.
 
+    >>> from parityscope.models import Cosine
     >>> model = ParityTransformer(100, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
     >>> score = widened_score(model)
     >>> round(score.weights.sum().item(), 4), round(2 / math.pi * 100**0.5, 4)  # λ at uniform attention
     (6.3662, 6.3662)
     """
+    if model.readout.cosine_series() != COSINE:
+        raise InvalidInput("wide_phase widens the phase of cos(πS): set wide_phase=False for another readout")
     mean_attention = model.attention().mean(-2)
     attended = 1 / mean_attention.detach().square().sum(-1)
     width = (2 / math.pi * ((model.k - 1) * attended).sqrt()).clamp(min=model.k)

@@ -78,36 +78,24 @@ class Stepper(ABC):
 
 
 class FirstOrder(Stepper):
-    """Steps along gradients, parameter by parameter; with `shares` every run of the first axis takes its share of each.
+    """Steps along gradients, parameter by parameter.
 
     >>> class Halving(FirstOrder):
     ...     def _move(self, parameter, gradient, state):
     ...         parameter.mul_(0.5)
-    >>> runs = torch.ones(2, 1, requires_grad=True)
-    >>> optimiser = Halving([runs], shares=torch.tensor([1.0, 0.5]))
-    >>> runs.sum().backward()
-    >>> optimiser.step()
-    >>> runs.flatten().tolist()
-    [0.5, 0.75]
+    >>> used, unused = (torch.ones(1, requires_grad=True) for _ in range(2))
+    >>> used.sum().backward()
+    >>> Halving([used, unused]).step()
+    >>> used.item(), unused.item()  # what has no gradient stays
+    (0.5, 1.0)
     """
-
-    def __init__(self, parameters: Iterable[Tensor], *, shares: Tensor | None = None) -> None:
-        super().__init__(parameters)
-        self._shares = shares
 
     @torch.no_grad()
     def step(self) -> None:
         """Take one step; parameters without a gradient stay."""
         for parameter, state in zip(self.parameters, self._states, strict=True):
-            if parameter.grad is None:
-                continue
-            if self._shares is None:
+            if parameter.grad is not None:
                 self._move(parameter, parameter.grad, state)
-                continue
-            before = parameter.detach().clone()
-            self._move(parameter, parameter.grad, state)
-            share = self._shares.to(parameter).reshape(-1, *[1] * (parameter.dim() - 1))
-            parameter.copy_(before + share * (parameter - before))
 
     @abstractmethod
     def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
@@ -125,8 +113,8 @@ class GradientDescent(FirstOrder):
     2.0
     """
 
-    def __init__(self, parameters: Iterable[Tensor], rate: float, *, shares: Tensor | None = None) -> None:
-        super().__init__(parameters, shares=shares)
+    def __init__(self, parameters: Iterable[Tensor], rate: float) -> None:
+        super().__init__(parameters)
         self._rate = rate
 
     def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
@@ -144,15 +132,8 @@ class Adam(FirstOrder):
     3.5
     """
 
-    def __init__(
-        self,
-        parameters: Iterable[Tensor],
-        rate: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        *,
-        shares: Tensor | None = None,
-    ) -> None:
-        super().__init__(parameters, shares=shares)
+    def __init__(self, parameters: Iterable[Tensor], rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
+        super().__init__(parameters)
         self._rate, self._betas = rate, betas
 
     def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:

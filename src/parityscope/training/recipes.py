@@ -2,54 +2,112 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parityscope.core.errors import InvalidInput
+from parityscope.training.formulas import (
+    NumbersFormula,
+    RadiusFormula,
+    RateFormula,
+    Sizes,
+    StepsFormula,
+    TemperatureFormula,
+    described,
+    resolved_value,
+)
+from parityscope.training.parts import PART_FIELDS, Changes, OwnPart, Part, is_own
 
 PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
 
 
 class Recipe(BaseModel):
-    """How a transformer is built, started and trained. Values may depend on n and k until `resolved`."""
+    """How a transformer is built, started and trained. Values may depend on n and k until `resolved`.
+
+    `positions`, `readout`, `optimiser` and `schedule` take a name, or a part of your own: the recipe then keeps its
+    address, which is where it is defined and a hash of its text (`parityscope.training.parts`).
+
+    Parameters
+    ----------
+    name, summary : str
+        What it is called, and one line for `learn --help`.
+    positions : str or callable
+        The frozen position code; your own is called with (n, numbers_per_head, generator) and returns a tensor (n, r).
+    numbers_per_head : int, formula or None
+        Trainable numbers r per head; None: what the code has, 8⌈log₂ n⌉ for random signs and for your own.
+    heads : int or None
+        Attention heads m; None: as many as hidden bits.
+    readout : str, Readout or callable
+        The frozen classification head; your own is a `Readout`, or is called with k and returns one.
+    smoothing : float
+        b of the zig-zag's smoothed ReLU; 0 is ReLU.
+    temperature : float or formula
+        τ of the softmax.
+    start_radius : float or formula
+        Length of each head's random start direction.
+    loss : str
+        What descends; "log-correlation" is −log E[yŷ], the hinge with a normalised step.
+    optimiser : str or callable
+        "adam"; "gradient-descent"; momentum whose step length is shared by a head, and grows with it
+        ("head-normalised"), or by a run ("run-normalised"); second-order steps on log C of one head ("gauss-newton");
+        your own is called with the parameters and returns an optimiser, such as one of torch's.
+    beta1, beta2 : float
+        Memory of the momentum and of the squared gradients.
+    learning_rate : float or formula
+        Step size; of an optimiser of your own, what its steps are multiplied by (1 unless given).
+    schedule : str or callable
+        What the learning rate is multiplied by: "constant", "linear" (to 0 at the last step), or your own, called with
+        the number of the step.
+    steps : int or formula
+        Steps at most.
+    stop_risk : float or None
+        A run stops once its risk is below this.
+    patience : int or None
+        A run stops after so many steps without improvement.
+    wide_phase : bool
+        From samples: widen the cosine's phase while attention is diffuse.
+    beyond_pairs, on_samples : dict
+        What changes when k is not 2, and when training on drawn examples.
+
+    >>> RECIPES["bounded"].overridden(schedule="linear", steps=100).schedule
+    'linear'
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str
-    summary: str = Field(description="one line for `learn --help`")
-    positions: PositionCode = Field(description="the frozen position code")
-    numbers_per_head: Annotated[int, Field(ge=1)] | Literal["log² n", "3k log n"] | None = Field(
-        None,
-        description="trainable numbers r per head (rounded up); none: what the code has, 8⌈log₂ n⌉ for random signs",
+    summary: str
+    positions: PositionCode | OwnPart
+    numbers_per_head: Annotated[int, Field(ge=1)] | NumbersFormula | None = Field(
+        None, description=described("numbers_per_head")
     )
-    heads: int | None = Field(None, ge=1, description="attention heads m; none: as many as hidden bits")
-    readout: Literal["zig-zag", "cosine", "triangle"] = Field(description="the frozen classification head")
-    smoothing: float = Field(0.0, ge=0, description="b of the zig-zag's smoothed ReLU; 0 is ReLU")
-    temperature: float | Literal["1/n", "n/4"] = Field(description="τ of the softmax")
-    start_radius: Annotated[float, Field(ge=0)] | Literal["√(r/log n)"] = Field(
-        description="length of each head's random start direction; √(r/log n): initial scores of variance 1/log n"
-    )
-    loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"] = Field(
-        description="what descends; log-correlation is −log E[yŷ], the hinge with a normalised step"
-    )
-    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised", "gauss-newton"] = Field(
-        description="adam; momentum whose step length is shared by a head (and grows with it) or by a run; or"
-        " second-order steps on log C of one head"
-    )
-    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the momentum")
-    beta2: float = Field(0.999, ge=0, lt=1, description="memory of the squared gradients")
-    learning_rate: float | Literal["theorem-5", "one-step"] = Field(
-        description="step size; theorem-5: H1's 1/Lemma 7; one-step: 4·log n score units for a hidden pair"
-    )
-    steps: int | Literal["max(3000, 20n)"] = Field(description="steps at most")
-    stop_risk: float | None = Field(None, description="a run stops once its risk is below this")
-    patience: int | None = Field(None, ge=1, description="a run stops after so many steps without improvement")
-    wide_phase: bool = Field(False, description="from samples: widen the cosine's phase while attention is diffuse")
-    beyond_pairs: dict[str, Any] = Field({}, description="what changes when k is not 2")
-    on_samples: dict[str, Any] = Field({}, description="what changes when training on drawn examples")
+    heads: int | None = Field(None, ge=1)
+    readout: Literal["zig-zag", "cosine", "triangle"] | OwnPart
+    smoothing: float = Field(0.0, ge=0)
+    temperature: float | TemperatureFormula = Field(description=described("temperature"))
+    start_radius: Annotated[float, Field(ge=0)] | RadiusFormula = Field(description=described("start_radius"))
+    loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"]
+    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised", "gauss-newton"] | OwnPart
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.999, ge=0, lt=1)
+    learning_rate: float | RateFormula = Field(description=described("learning_rate"))
+    schedule: Literal["constant", "linear"] | OwnPart = "constant"
+    steps: int | StepsFormula = Field(description=described("steps"))
+    stop_risk: float | None = None
+    patience: int | None = Field(None, ge=1)
+    wide_phase: bool = False
+    beyond_pairs: Changes = {}
+    on_samples: Changes = {}
+
+    def __init__(self, **fields: Any) -> None:
+        if is_own(fields.get("optimiser")):
+            fields = {"learning_rate": 1.0, **fields}
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise InvalidInput(_sentence(error)) from None
 
     def adapted(self, k: int, *, from_examples: bool = False, **overrides: Any) -> Recipe:
         """Return the recipe for k hidden bits, from examples or not, with some fields overridden last.
@@ -58,7 +116,8 @@ class Recipe(BaseModel):
         'cosine'
         """
         chosen = self.overridden(**self.beyond_pairs) if k != 2 else self
-        return chosen.overridden(**{**(chosen.on_samples if from_examples else {}), **overrides})
+        chosen = chosen.overridden(**chosen.on_samples) if from_examples else chosen
+        return chosen.overridden(**overrides)
 
     def resolved(self, n: int, k: int) -> Recipe:
         """Return the recipe with every value that depends on n and k made a number.
@@ -66,44 +125,33 @@ class Recipe(BaseModel):
         >>> RECIPES["as-coded"].resolved(16, 3).temperature
         4.0
         """
-        # Here, not above: names and summaries are read by help and completion, which must not wait for torch.
-        from parityscope.theory import initial_score_variance, one_step_learning_rate, theorem_5_learning_rate
-
-        temperature = {"1/n": 1 / n, "n/4": n / 4}.get(str(self.temperature), self.temperature)
-        heads, numbers = self.heads or k, self._numbers_per_head(n, k)
-        rate, radius = self.learning_rate, self.start_radius
-        if rate == "theorem-5":
-            rate = theorem_5_learning_rate(k, float(temperature), self.smoothing)
-        if rate == "one-step":
-            rate = one_step_learning_rate(n, heads)
-        if radius == "√(r/log n)":
-            radius = math.sqrt(numbers * initial_score_variance(n))
+        sizes = Sizes(n, k, self.smoothing, heads=self.heads or k)
+        sizes = sizes._replace(temperature=float(resolved_value("temperature", self.temperature, sizes)))
+        sizes = sizes._replace(numbers_per_head=self._numbers_per_head(sizes))
         return self.model_copy(
             update={
-                "temperature": float(temperature),
-                "learning_rate": float(rate),
-                "steps": max(3000, 20 * n) if self.steps == "max(3000, 20n)" else self.steps,
-                "heads": heads,
-                "numbers_per_head": numbers,
-                "start_radius": float(radius),
+                "temperature": sizes.temperature,
+                "learning_rate": float(resolved_value("learning_rate", self.learning_rate, sizes)),
+                "steps": int(resolved_value("steps", self.steps, sizes)),
+                "heads": sizes.heads,
+                "numbers_per_head": sizes.numbers_per_head,
+                "start_radius": float(resolved_value("start_radius", self.start_radius, sizes)),
             }
         )
 
-    def _numbers_per_head(self, n: int, k: int) -> int:
+    def _numbers_per_head(self, sizes: Sizes) -> int:
+        # Here, not above: names and summaries are read by help and completion, which must not wait for torch.
         from parityscope.models.positions import default_numbers_per_head
-        from parityscope.theory import one_head_numbers, polylog_numbers
 
-        fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": n}.get(self.positions)
+        code, given = self.positions, self.numbers_per_head
+        fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": sizes.n}.get(str(code))
         if fixed is not None:
-            if isinstance(self.numbers_per_head, int) and self.numbers_per_head != fixed:
-                raise InvalidInput(
-                    f"{self.positions} positions have {fixed} numbers per head, got {self.numbers_per_head}"
-                )
+            if isinstance(given, int) and given != fixed:
+                raise InvalidInput(f"{code} positions have {fixed} numbers per head, got {given}")
             return fixed
-        by_rule = {"log² n": polylog_numbers(n), "3k log n": one_head_numbers(n, k)}
-        default = 8 if self.positions == "harmonics" else default_numbers_per_head(n)
-        numbers = by_rule.get(str(self.numbers_per_head)) or int(self.numbers_per_head or default)
-        if self.positions == "harmonics" and numbers % 2:
+        default = 8 if code == "harmonics" else default_numbers_per_head(sizes.n)
+        numbers = int(resolved_value("numbers_per_head", default if given is None else given, sizes))
+        if code == "harmonics" and numbers % 2:
             raise InvalidInput(f"harmonics come in pairs: numbers_per_head must be even, got {numbers}")
         return numbers
 
@@ -113,15 +161,50 @@ class Recipe(BaseModel):
         >>> RECIPES["as-coded"].overridden(learning_rate=0.2).learning_rate
         0.2
         """
-        try:
-            return Recipe.model_validate({**self.model_dump(), **changes})
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"][:1]))
-            if first["type"] == "extra_forbidden":
-                known = ", ".join(name for name in Recipe.model_fields if name not in ("name", "summary"))
-                raise InvalidInput(f"a recipe has no field {field!r}: choose from {known}") from None
-            raise InvalidInput(f"recipe field {field} = {first['input']!r}: {first['msg'].lower()}") from None
+        kept = self.model_dump()
+        if is_own(changes.get("optimiser")):
+            del kept["learning_rate"]
+        return Recipe(**{**kept, **changes})
+
+    def own_parts(self) -> Iterator[tuple[str, Part]]:
+        """Yield the parts of one's own with the fields they stand in.
+
+        >>> [str(part) for _, part in RECIPES["bounded"].overridden(schedule=Part.of(min)).own_parts()]
+        ['builtins:min']
+        """
+        for field in PART_FIELDS:
+            if isinstance(part := getattr(self, field), Part):
+                yield field, part
+
+    def check_addressable(self) -> None:
+        """Refuse a part whose results could not be told from those of another part.
+
+        >>> RECIPES["bounded"].overridden(schedule=lambda step: 0.99**step).check_addressable()
+        Traceback (most recent call last):
+        parityscope.core.errors.InvalidInput: schedule = parityscope.training.recipes:<lambda> is not addressable, so \
+its results could not be told from another's: define it at the top level of a file
+        """
+        for field, part in self.own_parts():
+            if not part.addressable:
+                raise InvalidInput(
+                    f"{field} = {part} is not addressable, so its results could not be told from another's: define it"
+                    " at the top level of a file"
+                )
+
+
+def _sentence(error: ValidationError) -> str:
+    """Return what is wrong with the first field that is."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"][:1]))
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(name for name in Recipe.model_fields if name not in ("name", "summary"))
+        return f"a recipe has no field {field!r}: choose from {known}"
+    if first["type"] == "missing":
+        return f"a recipe needs the field {field!r}: give it, or start from one of RECIPES with `overridden`"
+    of_field = [one for one in error.errors() if one["loc"][:1] == first["loc"][:1]]
+    formulas = [one["msg"].removeprefix("Value error") for one in of_field if one["type"] == "value_error"]
+    more = formulas[0] if formulas and first["type"].endswith("_parsing") else ""
+    return f"recipe field {field} = {first['input']!r}: {first['msg'].lower()}{more}"
 
 
 # On few examples log Ĉ is noise at the start; the plain correlation with one step length per run is not.
@@ -255,23 +338,3 @@ def named_recipe(name: str) -> Recipe:
 
 # What runs of one tensor program may each have their own of.
 OF_A_RUN = ("temperature", "learning_rate", "start_radius")
-
-
-def check_trainable_together(recipes: Sequence[Recipe]) -> None:
-    """Refuse resolved recipes that do not fit into one tensor program.
-
-    >>> recipe = RECIPES["bounded"]
-    >>> check_trainable_together([recipe, recipe.overridden(learning_rate=0.1)])
-    >>> try:
-    ...     check_trainable_together([recipe, recipe.overridden(heads=5)])
-    ... except InvalidInput as error:
-    ...     print(str(error).partition("these ")[2])
-    differ in heads
-    """
-    shared = [recipe.model_dump(exclude={"name", "summary", "on_samples", *OF_A_RUN}) for recipe in recipes]
-    for other in shared[1:]:
-        differs = [field for field, value in shared[0].items() if other[field] != value]
-        if differs:
-            raise InvalidInput(
-                f"recipes trained together may differ in {', '.join(OF_A_RUN)} only, these differ in {differs[0]}"
-            )

@@ -45,11 +45,11 @@ class ThreeSteps(BaseModel):
 
 
 @dataclass(frozen=True)
-class Taught:
+class ThreeStepsRun:
     """What three steps gave: the block before the first step and after each, and how the last one does.
 
-    >>> taught = take_three_steps(ThreeSteps(n=6, k=2, d=32, m=4, batch=64, held_out=8))
-    >>> len(taught.blocks), bool(taught.blocks[1].A.any()), bool(taught.blocks[2].A.any())  # A moves second
+    >>> run = take_three_steps(ThreeSteps(n=6, k=2, d=32, m=4, batch=64, held_out=8))
+    >>> len(run.blocks), bool(run.blocks[1].A.any()), bool(run.blocks[2].A.any())  # A moves second
     (4, False, True)
     """
 
@@ -68,7 +68,7 @@ class Taught:
         return self.token_accuracy == 1.0
 
 
-def take_three_steps(config: ThreeSteps) -> Taught:
+def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences.
 
     >>> take_three_steps(ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, batch=512, held_out=16)).perfect
@@ -89,7 +89,7 @@ def take_three_steps(config: ThreeSteps) -> Taught:
                 parameter.sub_(parameter.grad, alpha=rate)
         blocks.append(_copy(block))
     right, whole, attention, margin = examine(block, task, held_out.bits)
-    return Taught(config, task, blocks, right, whole, attention, margin, largest)
+    return ThreeStepsRun(config, task, blocks, right, whole, attention, margin, largest)
 
 
 def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> float:

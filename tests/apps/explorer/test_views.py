@@ -8,7 +8,12 @@ from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
+from parityscope.papers.registry import load_figure
+from parityscope.papers.results import stored_rows
+from parityscope.records import Store, StoredRow
+from parityscope.runs import training
 from parityscope.training.decoders import train_decoder
+from parityscope.training.recipes import named_recipe
 
 
 @pytest.mark.parametrize(("n", "k"), [(10_000, 2), (500, 4)])
@@ -76,12 +81,13 @@ def folder(tmp_path_factory):
 def test_results_show_what_is_stored(folder):
     results = Results(folder)
     summary = results.summary()
-    assert [(one["id"], one["rows"]) for one in summary["experiments"]] == [("H1-success", 6)]
+    assert [(one["id"], one["rows"]) for one in summary["experiments"]] == [("H1-success", 6), ("training", 6)]
     shown = results.experiment("H1-success")
     assert shown["scale"] == "smoke"
     assert len(shown["table"]["rows"]) == 6
     learned = {row["config"]["label"]: row["numbers"]["learned"] for row in shown["rows"]}
-    assert learned["bounded"] == 4
+    assert learned["bounded"] == 1.0  # of the seeds
+    assert {row["config"]["recipe.name"] for row in shown["rows"]} >= {"bounded", "as-written"}
     assert results.figure("H1-success", "dark").startswith(b"<?xml")
     assert Results(folder / "store").summary() == summary
 
@@ -89,11 +95,50 @@ def test_results_show_what_is_stored(folder):
 def test_a_cell_is_replayed_as_it_was_trained(folder):
     rows = {row["config"]["label"]: row["replay"] for row in Results(folder).experiment("H1-success")["rows"]}
     assert rows["bounded, N examples"] is None  # examples are not trained on live
-    assert rows["repaired, sharp start"] == {"n": 8, "k": 2, "recipe": "repaired", "start_radius": 8.0}
-    LiveSettings.model_validate(rows["H1 as coded"]).resolved()
-    assert replay({"n": 12, "k": 2, "recipe": "bounded", "settings": {"beta1": 0.5}}) is None
-    changed = replay({"n": 12, "k": 2, "seed": 7, "recipe": "bounded", "settings": {"learning_rate": 0.1}})
-    assert changed == {"n": 12, "k": 2, "recipe": "bounded", "seed": 7, "learning_rate": 0.1}
+    assert rows["repaired, sharp start"] == {
+        "n": 8,
+        "k": 2,
+        "recipe": "repaired",
+        "seed": 0,
+        "start_radius": 8.0,
+        "steps": 300,
+    }
+    for row in stored_rows(load_figure("H1-success"), "smoke", Store(folder / "store")):
+        if rows[row.config.label] is not None:
+            live = LiveSettings.model_validate(rows[row.config.label])
+            assert live.resolved().model_dump(exclude=TEXTS) == row.config.training.recipe.model_dump(exclude=TEXTS)
+            assert live.problem() == row.config.training.problems()[0]
+    assert sum(settings is not None for settings in rows.values()) == 5
+
+
+TEXTS = {"summary", "beyond_pairs", "on_samples"}
+
+
+def test_what_cannot_be_trained_live_is_not_replayed():
+    changed = training("bounded", 12, 2, seeds=[7], support=(1, 4), learning_rate=0.1)
+    assert replay(changed) == {
+        "n": 12,
+        "k": 2,
+        "recipe": "bounded",
+        "seed": 7,
+        "support": [1, 4],
+        "learning_rate": 0.1,
+    }
+    for settings in ({"beta1": 0.5}, {"noise": 0.1}, {"bias": 0.3}, {"batch": 64}, {"samples": 100}):
+        assert replay(training("bounded", 12, 2, **settings)) is None
+    assert replay(training("bounded", 5000, 2)) is None
+    own = named_recipe("bounded").model_copy(update={"name": "my own"})
+    assert replay(training(own, 12, 2)) is None
+
+
+def test_a_sweep_of_trainings_is_replayed_too(tmp_path):
+    config = training("bounded", 8, 2, seeds=[5])
+    store = Store(tmp_path)
+    store.add(config, config.run(), seconds=0.1)
+    store.add_rows([StoredRow("training", {"n": 8, "seed": 5}, {"learned": True})])  # of other fields, long ago
+    cells = Results(tmp_path).experiment("training")["rows"]
+    assert sorted((cell["replay"] or {}).get("seed", -1) for cell in cells) == [-1, 5]
+    assert {cell["config"].get("seeds") for cell in cells} == {"5", None}
 
 
 def test_a_folder_without_a_store_is_refused_and_left_alone(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from parityscope import InvalidInput, attention_entropy, entropy_study
+from parityscope import InvalidInput, attention_entropy
 from parityscope.apps.cli import main
 from parityscope.apps.reproduce import reproduce
 from parityscope.core.drawing import themed
@@ -17,8 +17,9 @@ from parityscope.language_models.word_problems import OWN_PROBLEMS, VARIANTS, Wo
 from parityscope.papers.claim import check
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.results import claims_context
-from parityscope.papers.w.entropy_study import PROBLEMS_ID, draw_study, run_study, study_json
-from parityscope.papers.w.measured_studies import FIGURE_IDS, shown_studies
+from parityscope.papers.w import entropy_study
+from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
+from parityscope.papers.w.measured_studies import FIGURE_IDS, EntropyStudy, ProblemReading
 from parityscope.records import Store
 from tiny_language_models import save_tiny
 
@@ -88,19 +89,19 @@ def test_an_interrupted_study_goes_on_to_the_same_numbers(folders, tmp_path, mon
     store = Store(tmp_path / "store")
     with pytest.raises(KeyboardInterrupt):
         run_study(folders[:1], PROBLEMS[:5], load_language_model, data="own", store=store)
-    assert len(store.rows(PROBLEMS_ID)) == 2
-    assert store.rows("W-figure-6") == []
+    assert len(store.rows_of(ProblemReading)) == 2
+    assert EntropyStudy.ROWS not in {row.experiment for row in store.rows()}
     resumed = run_study(folders[:1], PROBLEMS[:5], load_language_model, data="own", store=store)
     assert len(set(calls)) == 5
     assert len(calls) == 6  # the third was begun twice, nothing else
-    assert resumed.numbers == straight.numbers
+    assert resumed.numbers == straight.numbers == store.row(resumed.config).numbers
     assert torch.equal(resumed.arrays["0.mean"], straight.arrays["0.mean"])
 
 
 def test_a_problem_too_long_for_the_model_is_left_out_and_counted(folders):
     long = WordProblem("word " * 500, "so\n#### 1", "1")
     study = run_study(folders[:1], [PROBLEMS[0], long], load_language_model, data="own")
-    assert (study.numbers["problems"], study.numbers["too_long"]) == (1, 1)
+    assert (study.numbers.problems, study.numbers.too_long) == (1, 1)
     with pytest.raises(InvalidInput, match="none of the 1 problems fits"):
         run_study(folders[:1], [long], load_language_model, data="own")
 
@@ -110,13 +111,13 @@ def test_two_models_are_compared_head_by_head(folders, tmp_path):
     row = run_study(folders, PROBLEMS[:3], load_language_model, data="own", store=store)
     first, second = (run_study([name], PROBLEMS[:3], load_language_model, data="own") for name in folders)
     difference = (second.arrays["0.mean"] - first.arrays["0.mean"])[1, 0]
-    found = row.numbers["second_against_first"][0]
-    assert found["difference"]["value"] == pytest.approx(difference.mean().item(), abs=1e-6)
-    assert found["heads_lower"]["value"] == pytest.approx((difference < 0).double().mean().item())
-    (shown,) = shown_studies(store.rows("W-figure-7"))
-    assert [model.name for model in shown.models] == ["first", "second"]
+    found = row.numbers.second_against_first[0]
+    assert found.difference.value == pytest.approx(difference.mean().item(), abs=1e-6)
+    assert found.heads_lower.value == pytest.approx((difference < 0).double().mean().item())
+    rows = store.rows_of(EntropyStudy)
+    assert [model.name for one in rows for model in one.numbers.models] == ["first", "second"]
     for name in FIGURE_IDS:
-        figure = themed(load_figure(name).plot, store.rows(name))
+        figure = themed(load_figure(name).plot, rows)
         labels = {text.get_text() for part in figure.subfigs for axes in part.axes for text in _legend(axes)}
         assert {"no CoT", "CoT", "shuffled CoT", "CoT, second"} <= labels
     assert "second (float32) is lower than first (float32)" in load_figure("W-figure-6").findings([row])[1].here
@@ -183,7 +184,7 @@ def test_verdicts_follow_the_numbers(effects, figure_6, figure_7, folders, tmp_p
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     run_study(folders[:1], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
     context = claims_context("smoke", tmp_path)
-    found = {claim.id: check(claim, context).outcome for claim in named_claims(["W-figure-6", "W-figure-7"])}
+    found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
     assert {name: outcome.verdict for name, outcome in found.items()} == {
         "W-figure-6": figure_6,
         "W-figure-7": figure_7,
@@ -198,15 +199,15 @@ def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     (claim,) = named_claims(["W-figure-6-fine-tuning"])
-    assert check(claim, claims_context("smoke", tmp_path)).outcome.verdict == "not testable here"
+    assert check(claim, claims_context("smoke", tmp_path)).verdict == "not testable here"
     run_study(folders, problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
-    assert check(claim, claims_context("smoke", tmp_path)).outcome.verdict == "holds"
+    assert check(claim, claims_context("smoke", tmp_path)).verdict == "holds"
 
 
 def test_few_problems_decide_nothing(folders, tmp_path):
     run_study(folders[:1], PROBLEMS[:2], load_language_model, data="own", store=Store(tmp_path / "store"))
     for claim in named_claims(["W-figure-6", "W-figure-6-fine-tuning", "W-figure-7"]):
-        outcome = check(claim, claims_context("smoke", tmp_path)).outcome
+        outcome = check(claim, claims_context("smoke", tmp_path))
         assert outcome.verdict == "not testable here"
         assert "parityscope entropy --model" in outcome.how
 
@@ -225,11 +226,11 @@ def test_the_command_prints_a_table_and_stores_rows(folders, tmp_path, monkeypat
     assert code == 0
     assert "first (float32) on 2 problems of word_problems.jsonl" in out
     assert "min (Eq. 1)" in out
-    assert len(Store(tmp_path / "store").rows(PROBLEMS_ID)) == 2
+    assert len(Store(tmp_path / "store").rows_of(ProblemReading)) == 2
     assert (tmp_path / "figures" / "W-figure-7.svg").exists()
     code, out, _ = run_cli(monkeypatch, capsys, "--model", folders[0], "--limit", 3, "--out", tmp_path, "--json")
     assert json.loads(out)["problems"] == 3
-    assert len(Store(tmp_path / "store").rows(PROBLEMS_ID)) == 3
+    assert len(Store(tmp_path / "store").rows_of(ProblemReading)) == 3
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,21 @@ import math
 
 import torch
 
-from parityscope.papers.w.settings import best_by, fell_before_jump, growth, row_config, smoke
+from parityscope.papers.w.settings import best_by_k, fell_before_jump, growth, samples, smoke
 from parityscope.records import Row
+from parityscope.runs.decoder import DecoderNumbers
 
 
-def row(k, samples, rate=1e-4, **arrays):
-    training = {"k": k, "learning_rate": rate, "steps": 10, "batch": 10}
-    return Row("", {"training": training}, {"samples": [None, None, samples]}, arrays)
+def row(k, count, rate=1e-4, **arrays):
+    numbers = DecoderNumbers.model_construct(samples=(None, None, count))
+    return Row(smoke("", k=k, learning_rate=rate, steps=10, batch=10), numbers, arrays)
 
 
 def test_the_best_rate_is_chosen_and_failures_count_as_never():
     rows = [row(1, None, 1e-3), row(1, 40, 2e-3), row(1, 30, 3e-3), row(2, None)]
-    best = best_by(rows, "k")
-    assert best[1,].config["training"]["learning_rate"] == 3e-3
-    assert best[2,].numbers["samples"][-1] is None
+    best = best_by_k(rows)
+    assert best[1].config.training.learning_rate == 3e-3
+    assert samples(best[2]) is None
 
 
 def test_growth_is_the_slope_of_the_logarithm():
@@ -31,4 +32,4 @@ def test_falls_and_jumps_are_located():
 
 
 def test_figures_that_share_a_training_share_its_address():
-    assert row_config(smoke("one")) == row_config(smoke("another")) != row_config(smoke("one", seed=1))
+    assert smoke("one").row_config() == smoke("another").row_config() != smoke("one", seed=1).row_config()

@@ -1,14 +1,17 @@
-"""The command line: argument parsing only. Each file registers its commands with the application."""
+"""The command line: argument parsing only. Every command is a file of its own, which registers it."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from parityscope.apps.cli import browser, laboratory, own_data, training  # noqa: F401
-from parityscope.apps.cli.application import ERRORS, app
+from parityscope.apps.cli.application import COMMANDS, ERRORS, app
 from parityscope.core.errors import InvalidInput, naming_the_extra
 
 __all__ = ["app", "main"]
+
+for _command in COMMANDS:
+    import_module(f"parityscope.apps.cli.{_command}")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,17 +14,20 @@ from typer.core import TyperGroup
 import parityscope
 from parityscope.core.errors import InvalidInput
 
-# In the order in which a newcomer meets them.
+if TYPE_CHECKING:
+    from parityscope.runs import Launcher
+
+# The files of this folder, in the order in which a newcomer meets them.
 COMMANDS = ("learn", "fit", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
 
 
-class _InOrder(TyperGroup):
+class _CommandGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
 
 app = typer.Typer(
-    cls=_InOrder,
+    cls=_CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -32,7 +35,12 @@ app = typer.Typer(
 )
 ERRORS = Console(stderr=True)
 QUIET = typer.Option("--quiet", help="No progress on standard error.")
+WORKERS = typer.Option(min=1, help="Worker processes, one thread each; with --slurm, jobs.")
+SCHEDULER = typer.Option(
+    metavar="ADDRESS", help="A Dask scheduler such as tcp://host:8786, or `local` for one on this machine."
+)
 DEFAULT_OUT = Path("parityscope-output")
+GO_ON = "what was finished is stored, and the same command goes on from there"
 
 
 def _version(wanted: bool | None) -> None:
@@ -61,6 +69,21 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
         return [name for name in names() if name.startswith(incomplete)]
 
     return complete
+
+
+def scale_option(text: str) -> Any:
+    """Return the option --scale, which completes the names of the scales.
+
+    >>> scale_option("How hard to try").help
+    'How hard to try: smoke, demo, reference or paper.'
+    """
+
+    def scales() -> Iterable[str]:
+        from parityscope.papers.figure import SCALES
+
+        return SCALES
+
+    return typer.Option(help=f"{text}: smoke, demo, reference or paper.", autocompletion=completing(scales))
 
 
 def errors(quiet: bool) -> Console:
@@ -92,3 +115,26 @@ def assignments_of(option: str, assignments: list[str]) -> dict[str, str]:
         if "=" not in assignment:
             raise InvalidInput(f"{option} {assignment!r} is not of the form FIELD=VALUE")
     return dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def launcher_of(
+    workers: int | None, scheduler: str | None, slurm: bool = False, slurm_options: dict[str, str] | None = None
+) -> Launcher:
+    """Return where configs are run, as --workers, --scheduler and --slurm say.
+
+    >>> type(launcher_of(None, None)).__name__, type(launcher_of(2, None)).__name__
+    ('InProcess', 'Processes')
+    """
+    from parityscope.runs import DaskCluster, InProcess, Processes, SlurmJobs
+
+    if slurm and scheduler:
+        raise InvalidInput("--slurm and --scheduler are two places to run: give one of them")
+    if slurm:
+        return SlurmJobs(workers or 1, slurm_options)
+    if scheduler == "local":
+        return DaskCluster(workers=workers)
+    if scheduler:
+        if workers:
+            raise InvalidInput(f"the workers are those of the scheduler at {scheduler}: leave --workers out")
+        return DaskCluster(scheduler)
+    return Processes(workers) if workers else InProcess()

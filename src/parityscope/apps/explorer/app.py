@@ -21,7 +21,7 @@ import parityscope
 from parityscope.apps.explorer.chain import ChainSettings, Decoders
 from parityscope.apps.explorer.client import Client
 from parityscope.apps.explorer.landscape import LandscapeSettings, landscape
-from parityscope.apps.explorer.limits import LONGEST_REQUEST, Bounded
+from parityscope.apps.explorer.limits import LONGEST_REQUEST, RequestLimit
 from parityscope.apps.explorer.live import TRAINING_THREAD
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results
@@ -61,7 +61,7 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     app.add_exception_handler(InvalidInput, _sentence)
 
     _guard(app, hosts)
-    app.add_middleware(Bounded)  # around everything: what is added last comes first
+    app.add_middleware(RequestLimit)  # around everything: what is added last comes first
     _add_page(app)
     _add_questions(app, room, Decoders())
     _add_results(app, room, Results(store))

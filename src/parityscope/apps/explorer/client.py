@@ -24,7 +24,7 @@ _SLOWEST_CLIENT = 30.0  # seconds to take a frame before the connection counts a
 _IDLE_SECONDS = 3600.0
 
 
-class _Start(BaseModel):
+class _StartCommand(BaseModel):
     """Begin a training; with `until` it runs to that step and rests there, showing also every step in `stops`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -34,7 +34,7 @@ class _Start(BaseModel):
     stops: list[int] = Field([], max_length=100)
 
 
-class _Train(BaseModel):
+class _TrainCommand(BaseModel):
     """Go on, so many steps between frames; until a step, or to the end."""
 
     model_config = ConfigDict(extra="forbid")
@@ -103,7 +103,7 @@ class Client:
         if do == "taken":
             self._taken.set()
         elif do == "start":
-            start = read_request(_Start, message)
+            start = read_request(_StartCommand, message)
             settings = read_request(LiveSettings, start.settings)
             settings.resolved()
             self._begun, self._wanted, self._running = True, settings, start.until != 0
@@ -112,7 +112,7 @@ class Client:
             self._pace, self._hurried = 1 + (start.until or MOST_STEPS) // _REPLAY_FRAMES, True
             self._work.set()
         elif do == "train":
-            train = read_request(_Train, message)
+            train = read_request(_TrainCommand, message)
             if not self._begun:
                 raise InvalidInput("there is no training yet: start one")
             self._pace, self._until, self._running, self._hurried = train.pace, train.until, True, False

@@ -52,7 +52,7 @@ def opening(settings: LiveSettings, recipe: Recipe, problem: Parity) -> dict[str
         "n": problem.n,
         "k": problem.k,
         "support": list(problem.support),
-        "recipe": recipe.model_dump(exclude={"on_samples", "beyond_pairs"}),
+        "recipe": recipe.model_dump(mode="json", exclude={"on_samples", "beyond_pairs"}),
         "heads": model.heads,
         "parameters": model.trained_parameters(),
         "circle": rounded(model.positions) if on_circle else None,

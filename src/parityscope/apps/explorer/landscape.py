@@ -14,9 +14,9 @@ from parityscope.apps.explorer.frames import CIRCLES, rounded
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
-from parityscope.papers.h1.figures.why_it_fails import gradient_parts
 from parityscope.problems import Parity
 from parityscope.risk import population_risk
+from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.training.build import build_model
 from parityscope.training.learning import learn
 from parityscope.training.recipes import Recipe
@@ -97,7 +97,7 @@ def _angle(vectors: Tensor) -> Tensor:
     return torch.atan2(vectors[..., 1], vectors[..., 0]).remainder(2 * math.pi)
 
 
-class _Trained(NamedTuple):
+class _Trajectory(NamedTuple):
     """A training on the circle: directions (points, heads, 2), risks, and how much the gradients know."""
 
     steps: list[int]
@@ -108,7 +108,7 @@ class _Trained(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _trajectory(settings: LandscapeSettings) -> _Trained:
+def _trajectory(settings: LandscapeSettings) -> _Trajectory:
     """Train with the library's own `learn` and keep about a hundred points, evenly in steps."""
     points: list[tuple[int, Tensor]] = []
 
@@ -126,7 +126,7 @@ def _trajectory(settings: LandscapeSettings) -> _Trained:
     )
     steps, path = [step for step, _ in points], torch.stack([point for _, point in points])
     some = slice(None, None, max(1, len(path) // _SHARES))
-    return _Trained(
+    return _Trajectory(
         steps,
         path,
         [float(value) if math.isfinite(float(value)) else None for value in run.history_risk[:, 0]],
@@ -152,27 +152,15 @@ def _grid(
     directions[:, chosen[1]] = lengths[1] * units.repeat_interleave(side, 0)
     with torch.no_grad():
         risk = [
-            population_risk(_at(model, chunk), [problem] * len(chunk), loss=loss).value
+            population_risk(model.with_directions(chunk), [problem] * len(chunk), loss=loss).value
             for chunk in directions.split(_CHUNK)
         ]
     return rounded(torch.cat(risk).reshape(side, side), 6)
 
 
-def _at(model: ParityTransformer, directions: Tensor) -> ParityTransformer:
-    """Return the model with other directions, one run for each."""
-    return ParityTransformer(
-        model.n,
-        model.k,
-        temperature=model.temperature,
-        positions=model.positions,
-        readout=model.readout,
-        directions=directions,
-    )
-
-
 def _split_gradient(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) -> tuple[Tensor, Tensor]:
     """Return the gradient's part that depends on B and the part that does not, each (heads, 2)."""
-    here = _at(model, point[None])
+    here = model.with_directions(point[None])
     if loss != "squared-mean-hinge":
         dependent, free = gradient_parts(here, [problem], loss)
         return dependent.reshape(point.shape), free.reshape(point.shape)
@@ -205,7 +193,7 @@ def _share(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) 
 def _snippet(settings: LandscapeSettings, step: int, loss: str) -> str:
     """Return the Python lines that split the gradient at this moment."""
     return settings.snippet(step) + (
-        "\nfrom parityscope.papers.h1.figures.why_it_fails import gradient_parts\n\n"
+        "\nfrom parityscope.risk.gradient_parts import gradient_parts\n\n"
         f'dependent, free = gradient_parts(run.model, run.problems, "{loss}")\n'
         "print(dependent, free)  # runs × (heads · 2): the part that depends on B, and the part that does not\n"
     )

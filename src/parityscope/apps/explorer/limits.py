@@ -11,7 +11,7 @@ LONGEST_REQUEST = 20_000  # bytes, of a body and of a message on a socket
 _MESSAGE_TOO_BIG = 1009  # RFC 6455, section 7.4.1
 
 
-class Bounded:
+class RequestLimit:
     """Gives an application whole requests of bounded length; a longer one is refused and read no further.
 
     A body may come in chunks without saying how long it is, or be longer than it says: it is read here, up to the
@@ -23,7 +23,7 @@ class Bounded:
     ...     return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
     >>> async def tell(message):
     ...     print(message.get("status", message.get("body")))
-    >>> asyncio.run(Bounded(app=print)({"type": "http", "headers": []}, endless, tell))
+    >>> asyncio.run(RequestLimit(app=print)({"type": "http", "headers": []}, endless, tell))
     413
     b'{"message":"a request has at most 20000 bytes"}'
     """

@@ -13,12 +13,12 @@ import torch
 from parityscope.apps.explorer.frames import frame, opening
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.models import ParityTransformer
-from parityscope.training.learning import Learned, Progress, learn
+from parityscope.training.learning import LearnedRuns, TrainingProgress, learn
 
 TRAINING_THREAD = "parityscope-live"
 
 
-class _Ended(Exception):
+class _TrainingEnd(Exception):
     """Raised inside `learn` to end a training nobody watches any more."""
 
 
@@ -105,7 +105,7 @@ class LiveTraining:
             )
             self.finished = True
             self._show(self.step, float(run.risk[0]), run)
-        except _Ended:
+        except _TrainingEnd:
             pass
         except BaseException as error:
             self.finished, self._failure = True, error
@@ -115,7 +115,7 @@ class LiveTraining:
     def _remember(self, step: int, model: ParityTransformer) -> None:
         self._model = model
 
-    def _after_step(self, progress: Progress) -> None:
+    def _after_step(self, progress: TrainingProgress) -> None:
         first = self.step < 0
         self.step = progress.step
         self._budget -= 1
@@ -128,9 +128,9 @@ class LiveTraining:
             self._rests.release()
             self._moves.acquire()
             if self._ended:
-                raise _Ended
+                raise _TrainingEnd
 
-    def _show(self, step: int, risk: float, run: Learned | None = None) -> None:
+    def _show(self, step: int, risk: float, run: LearnedRuns | None = None) -> None:
         model = self._model if run is None else run.model
         assert model is not None
         content: dict[str, Any] = frame(model, self.problem, step, risk)

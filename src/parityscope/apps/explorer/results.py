@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
+from parityscope.papers.claim import ClaimCheck
 from parityscope.papers.figure import SCALES, PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, load_figure
-from parityscope.papers.results import CLAIMS_ID, stored_claims, stored_rows
-from parityscope.records import Row, Store
+from parityscope.papers.results import stored_claims, stored_rows
+from parityscope.records import Config, Row, Store, StoredRow
+from parityscope.runs import Training, training
+from parityscope.training.recipes import RECIPES
 
 _MOST_ROWS = 5000
-_REPLAYED = ("n", "k", "support", "recipe", "seed", "temperature", "learning_rate", "positions", "start_radius")
+_LONG = 8
+_SPARSE = 20  # a scale of which less than a twentieth can be there is not looked for
+_LIVE = ("temperature", "learning_rate", "positions", "start_radius", "steps")
 
 
 class Results:
     """A store that was named when the explorer started; nothing a browser sends is ever a path.
 
     >>> import tempfile
-    >>> from parityscope.training.recipes import RECIPES
     >>> folder = Path(tempfile.mkdtemp())
-    >>> Store(folder).add("my-sweep", RECIPES["bounded"], {"risk": 0.5}, {}, seconds=0.1)
+    >>> Store(folder).add_rows([StoredRow("my-sweep", {"n": 12}, {"risk": 0.5})])
     >>> Results(folder).summary()["experiments"]
     [{'id': 'my-sweep', 'title': 'my-sweep', 'rows': 1}]
     """
@@ -33,77 +42,87 @@ class Results:
         self._store = None if folder is None else Store(_store_folder(folder))
 
     def summary(self) -> dict[str, Any]:
-        """Return the experiments that have rows, and the claims that were checked."""
+        """Return the figures that have rows, what else is stored, and the claims that were checked."""
         if self._store is None:
             return {"store": None, "experiments": [], "claims": []}
-        counts: dict[str, int] = {}
-        for row in self._store.rows():
-            counts[row.experiment] = counts.get(row.experiment, 0) + 1
-        for name in FIGURE_IDS:  # figures that draw shared rows
-            if getattr(load_figure(name), "ROWS_FROM", None) in counts:
-                counts[name] = len(self._of_figure(name))
-        names = [name for name in FIGURE_IDS if counts.get(name)]
-        names += sorted(name for name in counts if name not in FIGURE_IDS and name != CLAIMS_ID)
+        counts = {name: len(self._rows(load_figure(name))) for name in FIGURE_IDS}
+        others = Counter(row.experiment for row in self._store.rows())
+        counts |= {name: others[name] for name in sorted(others) if name not in (ClaimCheck.ROWS, *FIGURE_IDS)}
+        checked = next((found for scale in reversed(SCALES) if (found := stored_claims(scale, self._store))), [])
         return {
             "store": self._store.path.parent.name + "/" + self._store.path.name,
-            "experiments": [{"id": name, "title": _title(name), "rows": counts[name]} for name in names],
-            "claims": next((found for scale in reversed(SCALES) if (found := stored_claims(scale, self._store))), []),
+            "experiments": [
+                {"id": name, "title": _title(name), "rows": count} for name, count in counts.items() if count
+            ],
+            "claims": [claim.model_dump() for claim in checked],
         }
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """Return an experiment's rows with what can be replayed, and its table and findings where it is a known one."""
-        rows = self._rows(name)
-        content: dict[str, Any] = {
-            "id": name,
-            "title": _title(name),
-            "rows": [_cell(row) for row in rows[:_MOST_ROWS]],
-            "left_out": max(0, len(rows) - _MOST_ROWS),
-        }
-        if name in FIGURE_IDS:
-            experiment = load_figure(name)
-            scale, own = self._drawn(experiment)
-            table = experiment.table(own)
-            content |= {
-                "text": experiment.TEXT,
-                "scale": scale,
-                "table": {"header": list(table.header), "rows": [list(line) for line in table.rows]},
-                "findings": [finding._asdict() for finding in experiment.findings(own)],
-            }
-        return content
+        """Return rows with what can be replayed; of a figure also its table and findings."""
+        figure = load_figure(name) if name in FIGURE_IDS else None
+        cells = [_stored_cell(row) for row in self._stored(name)] if figure is None else self._cells(figure)
+        if not cells:
+            raise InvalidInput(f"the store has no rows of {name!r} that this code made")
+        content: dict[str, Any] = {"id": name, "title": _title(name), "rows": cells[:_MOST_ROWS]}
+        content["left_out"] = max(0, len(cells) - _MOST_ROWS)
+        return content if figure is None else content | self._findings(figure)
 
     def figure(self, name: str, theme: str) -> bytes:
-        """Return the figure of a known experiment as SVG, drawn from its rows."""
+        """Return a figure as SVG, drawn from its rows."""
         from parityscope.core.drawing import svg, themed
 
-        self._rows(name)
         if name not in FIGURE_IDS:
-            raise InvalidInput(f"{name} has no figure of its own: look at its phase diagram")
-        experiment = load_figure(name)
-        return svg(themed(experiment.plot, self._drawn(experiment)[1], theme="dark" if theme == "dark" else "light"))
+            raise InvalidInput(f"the store has no rows of a figure {name!r}: look at its phase diagram")
+        figure = load_figure(name)
+        return svg(themed(figure.plot, self._drawn(figure)[1], theme="dark" if theme == "dark" else "light"))
 
-    def _rows(self, name: str) -> list[Row]:
-        rows = [] if self._store is None else self._store.rows(name) or self._of_figure(name)
-        if not rows:
-            raise InvalidInput(f"the store has no rows of {name!r}")
-        return rows
+    def _stored(self, name: str) -> list[StoredRow]:
+        """Return what is stored under a name that is no figure's."""
+        known = self._store is not None and self._store.keys(name)
+        return self._store.rows(name) if self._store is not None and known else []
 
-    def _of_figure(self, name: str) -> list[Row]:
-        """Return the rows a figure draws at any scale, each once."""
-        assert self._store is not None
-        if name not in FIGURE_IDS:
-            return []
-        of_scales = (stored_rows(load_figure(name), scale, self._store) for scale in SCALES)
-        return list({str(row.config): row for rows in of_scales for row in rows}.values())
+    def _cells(self, figure: PaperFigure) -> list[dict[str, Any]]:
+        return [_cell(row.config, row.numbers.model_dump()) for row in self._rows(figure)]
 
-    def _drawn(self, experiment: PaperFigure) -> tuple[Scale, list[Row]]:
+    def _findings(self, figure: PaperFigure) -> dict[str, Any]:
+        scale, rows = self._drawn(figure)
+        table = figure.table(rows)
+        return {
+            "text": figure.TEXT,
+            "scale": scale,
+            "table": {"header": list(table.header), "rows": [list(line) for line in table.rows]},
+            "findings": [finding._asdict() for finding in figure.findings(rows)],
+        }
+
+    def _rows(self, figure: PaperFigure) -> list[Row[Any, Any]]:
+        """Return the rows a figure draws at any scale, each once: a phase diagram shows whatever there is."""
+        return list({str(row.config): row for rows in self._by_scale(figure).values() for row in rows}.values())
+
+    def _by_scale(self, figure: PaperFigure) -> dict[Scale, list[Row[Any, Any]]]:
+        """Return the rows of the scales that have any."""
+        if self._store is None:
+            return {}
+        done = self._store.keys()
+        # The papers' own scales have ten thousands of configs, whose addresses take seconds: not for a few rows.
+        worth_it = [scale for scale in SCALES if len(figure.CONFIGS[scale]) <= _SPARSE * len(done)]
+        some = [scale for scale in worth_it if not figure.CONFIGS[scale] or _keys_of(figure.ID, scale) & done]
+        found = {scale: stored_rows(figure, scale, self._store) for scale in some}
+        return {scale: rows for scale, rows in found.items() if rows}
+
+    def _drawn(self, figure: PaperFigure) -> tuple[Scale, list[Row[Any, Any]]]:
         """Return the largest scale of which every config has a row, or else the one with most rows, and its rows."""
-        assert self._store is not None
-        found = {scale: stored_rows(experiment, scale, self._store) for scale in SCALES}
-        whole = [scale for scale in SCALES if found[scale] and len(found[scale]) == len(experiment.CONFIGS[scale])]
-        scale = whole[-1] if whole else max(SCALES, key=lambda one: len(found[one]))
-        if not found[scale]:
-            raise InvalidInput(f"the rows of {experiment.ID} belong to no scale of this version: look at its cells")
+        found = self._by_scale(figure)
+        if not found:
+            raise InvalidInput(f"the store has no rows of {figure.ID!r} that this code made")
+        whole = [scale for scale, rows in found.items() if len(rows) >= len(figure.CONFIGS[scale])]
+        scale = whole[-1] if whole else max(found, key=lambda one: len(found[one]))
         return scale, found[scale]
+
+
+@cache
+def _keys_of(figure_id: str, scale: Scale) -> frozenset[str]:
+    """Return the addresses of a figure's rows."""
+    return frozenset(config.row_config().key for config in load_figure(figure_id).CONFIGS[scale])
 
 
 def _store_folder(folder: Path) -> Path:
@@ -118,45 +137,76 @@ def _title(name: str) -> str:
     return load_figure(name).TITLE if name in FIGURE_IDS else name
 
 
-def _cell(row: Row) -> dict[str, Any]:
-    return {"config": _flat(row.config), "numbers": _flat(row.numbers), "replay": replay(row.config)}
+def _stored_cell(row: StoredRow) -> dict[str, Any]:
+    """Return the cell of a row of a sweep: of trainings, or of configs that only their spec knows."""
+    if row.experiment == Training.ROWS:
+        with suppress(ValidationError):  # stored when trainings had other fields
+            return _cell(Training.model_validate(row.config), row.numbers)
+    return {"config": _flat(row.config, _written), "numbers": _flat(row.numbers, _mean), "replay": None}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the single values of nested objects under dotted names; lists are left out.
+def _cell(config: Config, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    trained = config.row_config()
+    own = {name: value for name, value in config.model_dump(mode="json").items() if getattr(config, name) != trained}
+    return {
+        "config": _flat(own if trained is config else {**own, **trained.model_dump(mode="json")}, _written),
+        "numbers": _flat(numbers, _mean),
+        "replay": replay(trained) if isinstance(trained, Training) else None,
+    }
 
-    >>> _flat({"n": 12, "settings": {"learning_rate": 0.1}, "curve": [1, 2]})
-    {'n': 12, 'settings.learning_rate': 0.1}
+
+def _flat(values: Mapping[str, Any], of_list: Callable[[Sequence[Any]], Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested objects under dotted names, a list as one value of its own.
+
+    >>> _flat({"n": 12, "recipe": {"learning_rate": 0.1}, "learned": [True, False]}, _mean)
+    {'n': 12, 'recipe.learning_rate': 0.1, 'learned': 0.5}
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, float) and not math.isfinite(value):
-            found[prefix + name] = None
-        elif value is None or isinstance(value, str | int | float | bool):
-            found[prefix + name] = value
+            found |= _flat(value, of_list, f"{prefix}{name}.")
+            continue
+        single = of_list(value) if isinstance(value, list | tuple) else value
+        found[prefix + name] = None if isinstance(single, float) and not math.isfinite(single) else single
     return found
 
 
-def replay(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the live settings that train a row's run again, or None for rows that are no such training.
+def _mean(values: Sequence[Any]) -> float | None:
+    """Return the mean of numbers, so that of a training's seeds the share that learned; none of anything else."""
+    numbers = [one for one in values if isinstance(one, int | float)]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
+
+
+def _written(values: Sequence[Any]) -> str:
+    """Return a list as text, a long one by its ends.
+
+    >>> _written([7, 10, 17]), _written(range(32))
+    ('7,10,17', '0,…,31')
+    """
+    return ",".join(map(str, values if len(values) <= _LONG else (values[0], "…", values[-1])))
+
+
+def replay(trained: Training) -> dict[str, Any] | None:
+    """Return the live settings that train a row's run again, or None where it cannot be trained live.
 
     Training is deterministic, so a row needs no recording: its config is the recording. Of several seeds the first is
     replayed.
 
-    >>> replay({"label": "bounded", "recipe": "bounded", "n": 12, "k": 2, "seeds": 4})
-    {'n': 12, 'k': 2, 'recipe': 'bounded'}
+    >>> from parityscope.runs import training
+    >>> replay(training("bounded", 12, 2, seeds=range(4), learning_rate=0.1))
+    {'n': 12, 'k': 2, 'recipe': 'bounded', 'seed': 0, 'learning_rate': 0.1}
     """
-    changed = {**(config.get("settings") or {}), **(config.get("overrides") or {})}
-    known = {**config, **changed}
-    if "recipe" not in config or config.get("samples") or config.get("noise"):
+    if trained.samples or trained.batch or trained.noise or trained.bias != 0.5 or trained.recipe.name not in RECIPES:
         return None
-    settings = {name: known[name] for name in _REPLAYED if known.get(name) is not None}
-    if config.get("sharp_start"):
-        settings["start_radius"] = float(config["n"])
+    given: dict[str, Any] = {"n": trained.n, "k": trained.k, "recipe": trained.recipe.name, "seed": trained.seeds[0]}
+    if trained.support is not None:
+        given["support"] = list(trained.support)
+    unchanged = training(trained.recipe.name, trained.n, trained.k).recipe
+    given |= {name: value for name in _LIVE if (value := getattr(trained.recipe, name)) != getattr(unchanged, name)}
     try:
-        LiveSettings.model_validate(settings).resolved()
+        live = LiveSettings.model_validate(given)
+        live.resolved()
     except ValueError:
         return None
-    return settings if not set(changed) - set(_REPLAYED) - {"steps"} else None
+    again = training(live.recipe, trained.n, trained.k, **live.overrides())
+    return given if again.recipe == trained.recipe else None

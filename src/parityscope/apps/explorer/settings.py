@@ -12,7 +12,7 @@ from parityscope.problems import Parity, draw_problems
 from parityscope.risk.closed_form import LOSSES
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
-Request = TypeVar("Request", bound=BaseModel)
+RequestT = TypeVar("RequestT", bound=BaseModel)
 
 # The closed form costs O(n); exact engines for other readouts about 2^{n/2}; a loss that no engine covers 2^n.
 CLOSED_FORM_BITS, SPLIT_BITS, ENUMERATED_BITS = 1000, 24, 16
@@ -98,7 +98,7 @@ def _live_bits(recipe: Recipe, k: int) -> int:
     return ENUMERATED_BITS if recipe.readout == "cosine" else SPLIT_BITS
 
 
-def read_request(kind: type[Request], data: Any) -> Request:
+def read_request(kind: type[RequestT], data: Any) -> RequestT:
     """Return a validated request; what is wrong with it is one sentence.
 
     >>> read_request(LiveSettings, {"n": "many"})

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import parityscope
 from parityscope.core.drawing import Pictures
 from parityscope.core.errors import naming_the_extra
-from parityscope.papers.claim import VERDICTS
+from parityscope.papers.claim import VERDICTS, ClaimNumbers
 from parityscope.papers.figure import Finding, Scale, Table
 
 with naming_the_extra():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_SHOWN = ("torch", "python", "machine", "cpu")  # of the versions, in the head of the page
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,14 @@ class Section:
     seconds: float
     finished: float
     versions: Mapping[str, str] = field(default_factory=dict)
-    code: str = ""  # hashes of the source that made the rows
+    codes: Sequence[str] = ()  # hashes of the source that made the rows
+    rechecked: Sequence[str] = ()  # what is known of rows that older source made
 
 
 def render_report(
     sections: Sequence[Section],
     scale: Scale,
-    claims: Sequence[Mapping[str, Any]] = (),
+    claims: Sequence[ClaimNumbers] = (),
     missing: Sequence[str] = (),
 ) -> str:
     """Return the whole page, which loads nothing from anywhere; `missing` are the titles of what is still to come.
@@ -82,7 +84,7 @@ def render_report(
         shown=[section.figure_id for section in sections],
         scale=scale,
         version=parityscope.__version__,
-        versions=sections[-1].versions if sections else {},
+        versions={name: value for name, value in sections[-1].versions.items() if name in _SHOWN} if sections else {},
         finished=max(finished, default=0.0),
         seconds=sum(section.seconds for section in sections),
     )

@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from parityscope.papers.claim import Claim
 from parityscope.papers.figure import Stage
+
+if TYPE_CHECKING:
+    from parityscope.papers.claim import Claim
+    from parityscope.papers.w.measured_studies import StudyProgress
+    from parityscope.runs import SweepProgress
+    from parityscope.training.learning import TrainingProgress
 
 _LINE_SECONDS = 15.0  # between two plain lines about many small things
 
@@ -46,8 +52,9 @@ def training_progress(console: Console) -> Iterator[Callable[[TrainingProgress],
     """Show a bar with the median risk and how many runs are done.
 
     >>> import io
-    >>> console = Console(file=io.StringIO(), width=140, force_terminal=True, color_system=None)
     >>> import torch
+    >>> from parityscope.training.learning import TrainingProgress
+    >>> console = Console(file=io.StringIO(), width=140, force_terminal=True, color_system=None)
     >>> with training_progress(console) as show:
     ...     show(TrainingProgress(5, 10, torch.tensor([0.25]), torch.tensor([0.75]), finished=0))
     >>> "5/10 steps · risk 0.2500" in console.file.getvalue()
@@ -127,6 +134,7 @@ def sweep_progress(console: Console, name: str) -> Iterator[Callable[[SweepProgr
     """Show what is done, running and failed, the rate and the time left.
 
     >>> import io
+    >>> from parityscope.runs import SweepProgress
     >>> console = Console(file=io.StringIO(), width=140, force_terminal=True, color_system=None)
     >>> with sweep_progress(console, "rates") as show:
     ...     show(SweepProgress(total=8, done=2, failed=1, running=2, per_second=0.5))
@@ -200,6 +208,7 @@ def entropy_progress(console: Console) -> Iterator[Callable[[StudyProgress], Non
     """Show how many problems every model has read, with the time left.
 
     >>> import io
+    >>> from parityscope.papers.w.measured_studies import StudyProgress
     >>> for terminal in (True, False):
     ...     console = Console(file=io.StringIO(), width=140, force_terminal=terminal, color_system=None)
     ...     with entropy_progress(console) as show:

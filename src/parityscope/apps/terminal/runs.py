@@ -57,7 +57,7 @@ def attention_heat_map(attention: Float[Tensor, "heads n"], hidden: Bool[Tensor,
     return Group(*lines)
 
 
-def runs_table(run: learning.Learned, limit: int = 40) -> Table:
+def runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
     """Return the table of runs: what was hidden, what was found, how well.
 
     >>> from parityscope.problems import Parity
@@ -80,7 +80,7 @@ def runs_table(run: learning.Learned, limit: int = 40) -> Table:
     return table
 
 
-def show_run(console: Console, run: learning.Learned) -> None:
+def show_run(console: Console, run: learning.LearnedRuns) -> None:
     """Print what one training found.
 
     >>> from parityscope.problems import Parity

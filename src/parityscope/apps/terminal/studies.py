@@ -7,39 +7,39 @@ from rich.table import Table
 
 from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.word_problems import VARIANTS
-from parityscope.papers.w import measured_studies
-from parityscope.records import Row
+from parityscope.papers.w.measured_studies import StudyRow, lower_share, means
 
 
-def show_study(console: Console, row: Row) -> None:
+def show_study(console: Console, row: StudyRow) -> None:
     """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower.
 
     >>> import io
     >>> console = Console(file=io.StringIO(), width=120)
-    >>> numbers = {"data": "own.jsonl", "problems": 8, "models": [], "second_against_first": None, "too_long": 2}
-    >>> show_study(console, Row("W-figure-6", {}, numbers))
+    >>> from parityscope.papers.w.measured_studies import EntropyStudy, StudyNumbers
+    >>> from parityscope.records import Row
+    >>> numbers = StudyNumbers(data="own.jsonl", problems=8, too_long=2, models=(), second_against_first=None)
+    >>> show_study(console, Row(EntropyStudy(models=(), problems="9b2e", seed=0), numbers))
     >>> console.file.getvalue().splitlines()[0]
     'left out because they are too long: 2 problems'
     """
-    study = measured_studies.MeasuredStudy.from_row(row)
-    for model in study.models:
+    study = row.numbers
+    for place, model in enumerate(study.models):
         console.print(
             f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
         )
         table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
         for title in ("measure", "sink", *VARIANTS, *(f"below {other}" for other in COMPARISONS)):
             table.add_column(title.removesuffix(" CoT") if "shuffled" in title else title)
-        for place, measure in enumerate(MEASURES):
-            means = (f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS)))
-            shares = (measured_studies.lower_share(model.comparisons[other][place]) for other in COMPARISONS)
-            table.add_row(*measure, *means, *shares)
+        for index, measure in enumerate(MEASURES):
+            shares = (lower_share(model.comparisons[other][index]) for other in COMPARISONS)
+            table.add_row(*measure, *means(row, place, index), *shares)
         console.print(table)
         console.print()
     if study.second_against_first is not None:
         first, second = study.models[:2]
-        lower = measured_studies.lower_share(study.second_against_first[0])
+        lower = lower_share(study.second_against_first[0])
         console.print(f"with CoT, {second.name} is below {first.name} in {lower} of heads (Eq. 1)", highlight=False)
-    if row.numbers["too_long"]:
-        console.print(f"left out because they are too long: {row.numbers['too_long']} problems", highlight=False)
+    if study.too_long:
+        console.print(f"left out because they are too long: {study.too_long} problems", highlight=False)
     note = "below: share of heads whose mean over problems is lower with CoT, and its 95 % interval over problems"
     console.print(note, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The laboratory's tables: claims, experiments, ratios; and how a sweep ended."""
+"""The laboratory's tables: claims, figures, ratios; and how a sweep ended."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from parityscope import sweep
 from parityscope.core.benchmarking import COLUMNS, Measurement, table_rows
-from parityscope.papers.claim import CheckedClaim
-from parityscope.papers.figure import SCALES
+from parityscope.papers.claim import ClaimNumbers
+from parityscope.papers.figure import SCALES, PaperFigure
+from parityscope.runs import Summary
 
 _VERDICT_STYLE = {"holds": "green", "holds in part": "yellow", "fails": "red", "not testable here": "dim"}
 
 
-def claims_table(checked: Sequence[CheckedClaim]) -> Table:
+def claims_table(checked: Sequence[ClaimNumbers]) -> Table:
     """Return the claims with their verdicts and the number that says it shortest.
 
-    >>> from parityscope.papers.claim import check
+    >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
-    >>> from parityscope.papers.claim import Context
     >>> checked = check(*named_claims(["H1-lemma-19"]), Context("smoke"))
     >>> list(claims_table([checked]).columns[2].cells)[0].plain
     'fails'
@@ -29,17 +28,16 @@ def claims_table(checked: Sequence[CheckedClaim]) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 1, 0))
     for title in ("claim", "statement", "verdict", "number"):
         table.add_column(title, overflow="fold")
-    for one in checked:
-        verdict = Text(one.outcome.verdict, _VERDICT_STYLE[one.outcome.verdict])
-        table.add_row(one.claim.id, one.claim.statement, verdict, one.outcome.number)
+    for claim in checked:
+        table.add_row(claim.id, claim.statement, Text(claim.verdict, _VERDICT_STYLE[claim.verdict]), claim.number)
     return table
 
 
-def experiments_table(experiments: Sequence[Experiment]) -> Table:
-    """Return the list of experiments with what each costs.
+def figures_table(figures: Sequence[PaperFigure]) -> Table:
+    """Return the list of figures with what each costs.
 
     >>> from parityscope.papers.registry import load_figure
-    >>> table = experiments_table([load_figure("H1-figure-1")])
+    >>> table = figures_table([load_figure("H1-figure-1")])
     >>> [column.header for column in table.columns]
     ['id', 'title', 'smoke, s', 'demo, s', 'reference, s', 'paper, s']
     """
@@ -48,9 +46,8 @@ def experiments_table(experiments: Sequence[Experiment]) -> Table:
     table.add_column("title")
     for scale in SCALES:
         table.add_column(f"{scale}, s", justify="right")
-    for experiment in experiments:
-        costs = (f"{experiment.COST[scale]:g}" for scale in SCALES)
-        table.add_row(experiment.ID, experiment.TITLE, *costs)
+    for figure in figures:
+        table.add_row(figure.ID, figure.TITLE, *(f"{figure.COST[scale]:g}" for scale in SCALES))
     return table
 
 
@@ -69,10 +66,10 @@ def bench_table(results: Sequence[tuple[str, Measurement]]) -> Table:
     return table
 
 
-def sweep_sentence(summary: sweep.Summary, store: Path, tracebacks: Sequence[str]) -> str:
+def sweep_sentence(summary: Summary, store: Path, tracebacks: Sequence[str]) -> str:
     """Return how a sweep ended, and for failures the last line of the first and how to go on.
 
-    >>> sweep_sentence(sweep.Summary(done=8, failed=0, run_now=3), Path("out/store"), [])
+    >>> sweep_sentence(Summary(done=8, failed=0, run_now=3), Path("out/store"), [])
     '8 done, 0 failed, 3 of them now: out/store'
     """
     sentence = f"{summary.done} done, {summary.failed} failed, {summary.run_now} of them now: {store}"

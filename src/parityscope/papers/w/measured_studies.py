@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from jaxtyping import Float
+from pydantic import PlainSerializer
 from torch import Tensor
 
 from parityscope.language_models.measures import COMPARISONS, MATCHED, MEASURES, PAPER, REDUCTIONS
-from parityscope.language_models.summary import Comparison
-from parityscope.language_models.word_problems import VARIANTS, Variant
+from parityscope.language_models.measuring import measure_problems
+from parityscope.language_models.summary import Comparison, compare, summarise
+from parityscope.language_models.word_problems import VARIANTS, Variant, WordProblem
 from parityscope.papers.figure import Table
-from parityscope.records import Config, Row
+from parityscope.records import Config, Numbers, Row
 
 FIGURE_IDS = ("W-figure-6", "W-figure-7")
 COMMAND = "parityscope entropy --model FOLDER_OR_NAME --data FILE [--second-model FOLDER_OR_NAME] --out DIR"
@@ -23,6 +24,7 @@ PANELS: tuple[tuple[str, str, tuple[Variant, Variant]], ...] = (
     ("as many positions of each suffix", MATCHED, ("no CoT", "CoT")),
     ("the solution's words shuffled, as many positions", MATCHED, ("shuffled CoT", "CoT")),
 )
+_Stored = Annotated[Comparison, PlainSerializer(Comparison.to_json)]  # by name, not as a list of lists
 
 
 class StudyProgress(NamedTuple):
@@ -37,45 +39,43 @@ class StudyProgress(NamedTuple):
     total: int
 
 
-class Study(Config):
-    """The address of a study: which models read which problems."""
+class ReadingNumbers(Numbers):
+    """Who read a problem; what its heads did is the array `values` (variants, measures, layers, heads)."""
 
-    models: tuple[str, ...]  # fingerprints
-    problems: str  # a hash of all problems, in order
+    model: str
+    weights: str
+
+
+class ProblemReading(Config):
+    """What one model did on one problem; read by `run_study`, since a config cannot hold a model.
+
+    >>> ProblemReading(model="1f0c", problem="9b2e", seed=0).measures[0]
+    'min (Eq. 1)'
+    """
+
+    ROWS: ClassVar[str] = "W-entropy-problem"
+    NUMBERS: ClassVar[type[Numbers]] = ReadingNumbers
+    COMPUTED_BY: ClassVar[Any] = (measure_problems, WordProblem)  # named, so that their code is part of the address
+
+    model: str  # fingerprint
+    problem: str  # key
     seed: int
     measures: tuple[str, ...] = tuple(map(str, MEASURES))
 
 
-@dataclass(frozen=True)
-class MeasuredModel:
-    """One model of a study: what its heads did on average, and CoT against the other texts.
-
-    >>> import torch
-    >>> mean = torch.rand(len(VARIANTS), len(MEASURES), 2, 4)  # two layers of four heads
-    >>> model = MeasuredModel("qwen2", "float32", "1f0c", mean, torch.zeros_like(mean), {}, {})
-    >>> means, half_widths = model.heads("CoT", PAPER)
-    >>> model.label, tuple(means.shape)
-    ('qwen2 (float32)', (2, 4))
-    """
+class ModelNumbers(Numbers):
+    """One model of a study: CoT against the other texts, one comparison per measure, over all heads and by layer."""
 
     name: str
     weights: str
     fingerprint: str
-    mean: Float[Tensor, "variants measures layers heads"]
-    half: Float[Tensor, "variants measures layers heads"]
-    comparisons: Mapping[Variant, Sequence[Comparison]]
-    layers: Mapping[Variant, Sequence[Sequence[Comparison]]]
-
-    def heads(
-        self, variant: Variant, reduction: str
-    ) -> tuple[Float[Tensor, "layers heads"], Float[Tensor, "layers heads"]]:
-        """Return the mean over problems of every head, and half its 95 % interval; the sink kept."""
-        place = VARIANTS.index(variant), REDUCTIONS.index(reduction)  # measures with the sink kept come first
-        return self.mean[place], self.half[place]
+    layers_by_heads: tuple[int, int]
+    comparisons: dict[Variant, tuple[_Stored, ...]]
+    layers: dict[Variant, tuple[tuple[_Stored, ...], ...]]
 
     def against(self, other: Variant, reduction: str) -> Comparison:
         """Return CoT compared with another text over all heads, the sink kept."""
-        return self.comparisons[other][REDUCTIONS.index(reduction)]
+        return self.comparisons[other][REDUCTIONS.index(reduction)]  # measures with the sink kept come first
 
     def against_by_layer(self, other: Variant, reduction: str) -> Sequence[Comparison]:
         """Return CoT compared with another text, layer by layer, the sink kept."""
@@ -87,31 +87,21 @@ class MeasuredModel:
         return f"{self.name} ({self.weights})"
 
 
-@dataclass(frozen=True)
-class MeasuredStudy:
-    """A stored study: one model or two on the same problems.
+class StudyNumbers(Numbers):
+    """A study: one model or two on the same problems.
 
-    >>> numbers = {"data": "own.jsonl", "problems": 8, "models": [], "second_against_first": None}
-    >>> MeasuredStudy.from_row(Row("W-figure-6", {}, numbers)).problems
-    8
+    The arrays `0.mean` and `0.half` (variants, measures, layers, heads) say what the first model's heads did on average
+    over problems, and half the 95 % interval of that.
+
+    >>> StudyNumbers(data="own.jsonl", problems=8, too_long=0, models=(), second_against_first=None).title
+    ' on 8 problems of own.jsonl'
     """
 
     data: str
     problems: int
-    models: Sequence[MeasuredModel]
-    second_against_first: Sequence[Comparison] | None  # on CoT, one per measure; None unless heads correspond
-
-    @classmethod
-    def from_row(cls, row: Row) -> MeasuredStudy:
-        """Return the study of a stored row."""
-        models = [_model(stored, row.arrays, index) for index, stored in enumerate(row.numbers["models"])]
-        second = row.numbers["second_against_first"]
-        return cls(
-            row.numbers["data"],
-            row.numbers["problems"],
-            models,
-            None if second is None else [Comparison.from_json(one) for one in second],
-        )
+    too_long: int
+    models: tuple[ModelNumbers, ...]
+    second_against_first: tuple[_Stored, ...] | None  # on CoT, one per measure; none unless heads correspond
 
     @property
     def title(self) -> str:
@@ -119,40 +109,73 @@ class MeasuredStudy:
         return f"{' and '.join(model.label for model in self.models)} on {self.problems} problems of {self.data}"
 
 
-def _model(stored: Mapping[str, Any], arrays: Mapping[str, Tensor], index: int) -> MeasuredModel:
-    return MeasuredModel(
-        stored["name"],
-        stored["weights"],
-        stored["fingerprint"],
-        arrays[f"{index}.mean"],
-        arrays[f"{index}.half"],
-        {other: [Comparison.from_json(one) for one in stored["comparisons"][other]] for other in COMPARISONS},
-        {
-            other: [[Comparison.from_json(one) for one in layers] for layers in stored["layers"][other]]
-            for other in COMPARISONS
-        },
-    )
+class EntropyStudy(Config):
+    """Which models read which problems; summed up by `run_study`, since a config cannot hold models.
+
+    >>> first, more = (EntropyStudy(models=("1f0c",), problems=hashed, seed=0) for hashed in ("9b2e", "07aa"))
+    >>> first.key == more.key  # other problems are another study
+    False
+    """
+
+    ROWS: ClassVar[str] = "W-study"
+    NUMBERS: ClassVar[type[Numbers]] = StudyNumbers
+    COMPUTED_BY: ClassVar[Any] = (ProblemReading, summarise, compare)
+
+    models: tuple[str, ...]  # fingerprints
+    problems: str  # a hash of all problems, in order
+    seed: int
+    measures: tuple[str, ...] = tuple(map(str, MEASURES))
 
 
-def shown_studies(rows: Sequence[Row]) -> list[MeasuredStudy]:
+StudyRow = Row[EntropyStudy, StudyNumbers]
+
+
+def heads(
+    row: StudyRow, place: int, variant: Variant, reduction: str
+) -> tuple[Float[Tensor, "layers heads"], Float[Tensor, "layers heads"]]:
+    """Return the mean over problems of every head of a study's model, and half its 95 % interval; the sink kept.
+
+    >>> import torch
+    >>> from parityscope.records import Numbers
+    >>> arrays = {"0.mean": torch.rand(3, len(MEASURES), 2, 4), "0.half": torch.zeros(3, len(MEASURES), 2, 4)}
+    >>> row = Row(EntropyStudy(models=("1f0c",), problems="9b2e", seed=0), Numbers(), arrays)
+    >>> [tuple(found.shape) for found in heads(row, 0, "CoT", PAPER)]  # two layers of four heads
+    [(2, 4), (2, 4)]
+    """
+    at = VARIANTS.index(variant), REDUCTIONS.index(reduction)
+    return row.arrays[f"{place}.mean"][at], row.arrays[f"{place}.half"][at]
+
+
+def means(row: StudyRow, place: int, measure: int) -> list[str]:
+    """Return the mean over problems and heads of each variant for one model and measure of a study, as text.
+
+    >>> import torch
+    >>> from parityscope.records import Numbers
+    >>> arrays = {"0.mean": torch.full((3, len(MEASURES), 2, 4), 0.25)}
+    >>> means(Row(EntropyStudy(models=("1f0c",), problems="9b2e", seed=0), Numbers(), arrays), 0, 0)
+    ['0.250', '0.250', '0.250']
+    """
+    return [f"{float(by_measure[measure].mean()):.3f}" for by_measure in row.arrays[f"{place}.mean"]]
+
+
+def shown_studies(rows: Sequence[StudyRow]) -> list[StudyRow]:
     """Return one study for each set of models and data file: the one with the most problems.
 
     >>> def row(data, problems):
-    ...     numbers = {"data": data, "problems": problems, "models": [], "second_against_first": None}
-    ...     return Row("W-figure-6", {}, numbers)
-    >>> [study.problems for study in shown_studies([row("a.csv", 30), row("a.csv", 80), row("b.csv", 5)])]
+    ...     config = EntropyStudy(models=(), problems=f"{problems} of {data}", seed=0)
+    ...     return Row(config, StudyNumbers.model_construct(data=data, problems=problems, models=()))
+    >>> [row.numbers.problems for row in shown_studies([row("a.csv", 30), row("a.csv", 80), row("b.csv", 5)])]
     [80, 5]
     """
-    best: dict[tuple[str, ...], MeasuredStudy] = {}
+    best: dict[tuple[str, ...], StudyRow] = {}
     for row in rows:
-        study = MeasuredStudy.from_row(row)
-        key = (study.data, *(model.fingerprint for model in study.models))
-        if key not in best or study.problems >= best[key].problems:
-            best[key] = study
+        key = (row.numbers.data, *row.config.models)
+        if key not in best or row.numbers.problems >= best[key].numbers.problems:
+            best[key] = row
     return list(best.values())
 
 
-def studies_table(rows: Sequence[Row]) -> Table:
+def studies_table(rows: Sequence[StudyRow]) -> Table:
     """Return every measure of every stored model, with the share of heads where CoT is lower.
 
     >>> studies_table([]).header[4:7]
@@ -160,12 +183,12 @@ def studies_table(rows: Sequence[Row]) -> Table:
     """
     header = ["model", "weights", "problems", "measure", *VARIANTS, "heads lower than no CoT", "than shuffled CoT"]
     lines = []
-    for study in shown_studies(rows):
-        for model in study.models:
-            for place, measure in enumerate(MEASURES):
-                means = [f"{float(model.mean[variant, place].mean()):.3f}" for variant in range(len(VARIANTS))]
-                shares = [lower_share(model.comparisons[other][place]) for other in COMPARISONS]
-                lines.append([model.name, model.weights, str(study.problems), str(measure), *means, *shares])
+    for row in shown_studies(rows):
+        for place, model in enumerate(row.numbers.models):
+            for index, measure in enumerate(MEASURES):
+                shares = [lower_share(model.comparisons[other][index]) for other in COMPARISONS]
+                who = [model.name, model.weights, str(row.numbers.problems)]
+                lines.append([*who, str(measure), *means(row, place, index), *shares])
     return Table(header, lines)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from parityscope.papers.w.settings import Decoder, narrow, paper, settings, smoke
-from parityscope.records import Row
+from parityscope.papers.w.settings import DecoderRow, ShownDecoder, narrow, paper, smoke
 
 # Found by search: the smallest problem here that a pool teaches and fresh samples do not, in the same steps.
 NARROW_N, NARROW_K = 16, 4
@@ -18,7 +17,7 @@ _NARROW_STEPS = 2500
 _PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
 
 
-def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARROW_STEPS) -> Decoder:
+def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARROW_STEPS) -> ShownDecoder:
     """Return the narrow training without chain of thought on a pool, or on fresh samples.
 
     >>> small = narrow_pool("", 2000).training
@@ -29,7 +28,7 @@ def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARR
     return narrow(label, NARROW_N, NARROW_K, pool=pool, heads=heads, **usual)
 
 
-def demo_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
+def demo_pool(label: str, pool: int | None, heads: int = 4) -> ShownDecoder:
     """Return a training of seconds without chain of thought on a pool, or on fresh samples.
 
     >>> small = demo_pool("", 600).training
@@ -40,7 +39,7 @@ def demo_pool(label: str, pool: int | None, heads: int = 4) -> Decoder:
     return narrow(label, DEMO_N, DEMO_K, pool=pool, heads=heads, **usual)
 
 
-def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> Decoder:
+def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> ShownDecoder:
     """Return W's training of the (20, 6) problem without chain of thought on a pool.
 
     >>> own = paper_pool("", 10_000, 4, 4).training
@@ -51,7 +50,7 @@ def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> Decoder
     return paper(label, 20, 6, pool=pool, layers=layers, heads=heads, **usual)
 
 
-def smoke_pool(label: str, pool: int | None, heads: int = 1) -> Decoder:
+def smoke_pool(label: str, pool: int | None, heads: int = 1) -> ShownDecoder:
     """Return a training of a second, without chain of thought on a pool.
 
     >>> smoke_pool("", 24).training.chain_of_thought
@@ -60,49 +59,55 @@ def smoke_pool(label: str, pool: int | None, heads: int = 1) -> Decoder:
     return smoke(label, chain_of_thought=False, pool=pool, heads=heads)
 
 
-def pool_name(row: Row) -> str:
+def pool_name(row: DecoderRow) -> str:
     """Return the size of a row's pool in words.
 
-    >>> [pool_name(Row("W-figure-10", {"training": {"pool": pool}}, {})) for pool in (10_000, None)]
+    >>> from parityscope.records import Numbers, Row
+    >>> [pool_name(Row(smoke_pool("", pool), Numbers())) for pool in (10_000, None)]
     ['pool 10,000', 'fresh']
     """
-    pool = settings(row)["pool"]
+    pool = row.config.training.pool
     return "fresh" if pool is None else f"pool {pool:,}"
 
 
-def shape_name(row: Row) -> str:
+def shape_name(row: DecoderRow) -> str:
     """Return a row's layers × heads in words.
 
-    >>> shape_name(Row("W-figure-10", {"training": {"layers": 2, "heads": 3}}, {}))
+    >>> from parityscope.records import Numbers, Row
+    >>> shape_name(Row(smoke("", layers=2, heads=3), Numbers()))
     '2 × 3'
     """
-    return f"{settings(row)['layers']} × {settings(row)['heads']}"
+    return f"{row.config.training.layers} × {row.config.training.heads}"
 
 
-def lowest_entropy(row: Row) -> float:
+def lowest_entropy(row: DecoderRow) -> float:
     """Return the lowest normalised entropy any head reached.
 
     >>> import torch
-    >>> lowest_entropy(Row("W-figure-10", {}, {}, {"entropy": torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])}))
+    >>> from parityscope.records import Numbers, Row
+    >>> entropy = torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])  # two records of a layer with two heads
+    >>> lowest_entropy(Row(smoke_pool("", 24, heads=2), Numbers(), {"entropy": entropy}))
     0.25
     """
     return float(row.arrays["entropy"].min())
 
 
-def best_accuracy(row: Row) -> float:
+def best_accuracy(row: DecoderRow) -> float:
     """Return the best held-out accuracy during training.
 
     >>> import torch
-    >>> best_accuracy(Row("W-figure-10", {}, {}, {"accuracy": torch.tensor([0.5, 0.75, 0.625])}))
+    >>> from parityscope.records import Numbers, Row
+    >>> best_accuracy(Row(smoke_pool("", 24), Numbers(), {"accuracy": torch.tensor([0.5, 0.75, 0.625])}))
     0.75
     """
     return float(row.arrays["accuracy"].max())
 
 
-def guessing_bound(row: Row) -> float:
+def guessing_bound(row: DecoderRow) -> float:
     """Return an accuracy that guessing exceeds with probability below 1e-9 per evaluation: six standard deviations.
 
-    >>> guessing_bound(Row("W-figure-9", {"training": {"held_out": 900}}, {}))
+    >>> from parityscope.records import Numbers, Row
+    >>> guessing_bound(Row(smoke("", held_out=900), Numbers()))
     0.6
     """
-    return 0.5 + 6 * 0.5 / math.sqrt(settings(row)["held_out"])
+    return 0.5 + 6 * 0.5 / math.sqrt(row.config.training.held_out)

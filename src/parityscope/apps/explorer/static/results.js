@@ -75,10 +75,10 @@ function phase(place, answer) {
   const prefer = (options, wanted, other) => wanted.find((name) => options.includes(name)) ?? options[other] ?? options[0];
   const first = prefer(fields, ["n"], 0);
   const controls = element("form", { class: "controls" }, pick("x", fields, first),
-    pick("y", fields, prefer(fields.filter((name) => name !== first), ["label", "recipe", "k"], 0) ?? first), pick("value", numbers, prefer(numbers, ["learned", "accuracy"], 0)));
+    pick("y", fields, prefer(fields.filter((name) => name !== first), ["label", "recipe.name", "k"], 0) ?? first), pick("value", numbers, prefer(numbers, ["learned", "accuracy"], 0)));
   const panels = element("div", { class: "panels" });
   place.append(controls, panels);
-  diagram = new Panel(panels, "phase", "Cells of the store", async () => storeSnippet(answer.id));
+  diagram = new Panel(panels, "phase", "Cells of the store", async () => storeSnippet(answer));
   diagram.say("The mean over rows of a cell. Press a cell, or a row below, to replay its training: it is deterministic, so its settings are its recording.");
   const rows = element("div");
   place.append(rows);
@@ -100,8 +100,7 @@ function drawDiagram(answer) {
   const x = values(chosen.x), y = values(chosen.y);
   const cells = y.map((v) => x.map((u) => answer.rows.filter((row) =>
     (row.config[chosen.x] ?? "–") === u && (row.config[chosen.y] ?? "–") === v && row.numbers[chosen.value] !== null && row.numbers[chosen.value] !== undefined)));
-  const share = (row) => (chosen.value === "learned" && row.config.seeds ? row.numbers.learned / row.config.seeds : Number(row.numbers[chosen.value]));
-  const z = cells.map((line) => line.map((rows) => (rows.length ? rows.reduce((sum, row) => sum + share(row), 0) / rows.length : null)));
+  const z = cells.map((line) => line.map((rows) => (rows.length ? rows.reduce((sum, row) => sum + Number(row.numbers[chosen.value]), 0) / rows.length : null)));
   diagram.draw([{
     type: "heatmap", x: x.map(String), y: y.map(String), z, colorscale: "Viridis", xgap: 2, ygap: 2, colorbar: { thickness: 10, outlinewidth: 0 },
     text: z.map((line) => line.map((value) => (value === null ? "" : String(+value.toPrecision(3))))), texttemplate: "%{text}", hoverongaps: false,
@@ -116,8 +115,13 @@ function drawDiagram(answer) {
   });
 }
 
-const storeSnippet = (id) =>
-  `from pathlib import Path\n\nfrom parityscope.store import Store\n\nfor row in Store(Path("…/store")).rows(${JSON.stringify(id)}):\n    print(row.config, row.numbers)\n`;
+function storeSnippet(answer) {
+  const id = JSON.stringify(answer.id);
+  const [imports, rows] = answer.scale
+    ? ["from parityscope.papers.registry import load_figure\nfrom parityscope.papers.results import stored_rows\n", `stored_rows(load_figure(${id}), "${answer.scale}", store)`]
+    : ["", `store.rows(${id})`];
+  return `from pathlib import Path\n\n${imports}from parityscope.records import Store\n\nstore = Store(Path("…/store"))\nfor row in ${rows}:\n    print(row.config, row.numbers)\n`;
+}
 
 export function openResults(values, _about, replay) {
   active = true;

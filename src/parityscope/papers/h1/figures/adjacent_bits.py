@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from pydantic import Field
 from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
@@ -18,7 +17,9 @@ from parityscope.core.statistics import Share, wilson_share
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import Learned, learn
+from parityscope.runs import training
+from parityscope.training.learning import LearnedRuns, train
+from parityscope.training.recipes import Recipe
 
 ID = "H1-adjacent-bits"
 TITLE = "Do neighbouring bits break hard attention?"
@@ -35,7 +36,11 @@ _MIDDLE = 0.25  # a head within a quarter of a step from the middle between the 
 
 
 class DistancesNumbers(Numbers):
-    """TODO."""
+    """How many runs at every distance."""
+
+    learned: tuple[int, ...]
+    hard_right: tuple[int, ...]  # of those that learned
+    two_in_the_middle: tuple[int, ...] | None  # of those that learned; only a circle has a middle
 
 
 class Distances(Config):
@@ -45,47 +50,50 @@ class Distances(Config):
     NUMBERS: ClassVar[type[Numbers]] = DistancesNumbers
 
     label: str
-    recipe: str
+    recipe: Recipe
     n: int
     distances: tuple[int, ...]
     seeds: int
     samples: int | None = None
-    overrides: Mapping[str, Any] = Field(default_factory=dict)
 
     def run(self) -> Result:
         """Train all distances and seeds of one recipe at once."""
         distances = [distance for distance in self.distances for _ in range(self.seeds)]
         seeds = [seed for _ in self.distances for seed in range(self.seeds)]
         problems = [Parity(self.n, hidden_bits(self.n, d, s)) for d, s in zip(distances, seeds, strict=True)]
-        trained = learn(problems, self.recipe, seeds, samples=self.samples, **self.overrides)
+        trained = train(problems, [self.recipe], seeds, samples=self.samples)
         shape = (len(self.distances), self.seeds)
         learned = trained.learned.reshape(shape)
-        hard = hard_attention_is_right(trained).reshape(shape)
-        numbers: dict[str, Any] = {
-            "learned": learned.sum(-1).tolist(),
-            "hard_right": (hard & learned).sum(-1).tolist(),
-        }
-        if trained.recipe.positions in ("circle", "circle-as-coded"):
-            middle = _heads_in_the_middle(trained, seeds, distances).reshape(shape)
-            numbers["two_in_the_middle"] = ((middle >= 2) & learned).sum(-1).tolist()
+
+        def counted(runs: Tensor) -> tuple[int, ...]:
+            return tuple((runs.reshape(shape) & learned).sum(-1).tolist())
+
+        on_a_circle = self.recipe.positions in ("circle", "circle-as-coded")
+        numbers = DistancesNumbers(
+            learned=counted(learned),
+            hard_right=counted(hard_attention_is_right(trained)),
+            two_in_the_middle=counted(_heads_in_the_middle(trained, seeds, distances) >= 2) if on_a_circle else None,
+        )
         return Result(numbers, {"overlap": largest_overlap(trained.attention).reshape(shape), "learned": learned})
 
 
+_Row = Row[Distances, DistancesNumbers]
+
+
 def _configs(n: int, n_as_coded: int, seeds: int, samples: int, **as_coded: Any) -> list[Distances]:
-    def entry(label: str, recipe: str, size: int, **more: Any) -> Distances:
+    def entry(label: str, recipe: str, size: int, samples: int | None = None, **changes: Any) -> Distances:
+        chosen = training(recipe, size, 3, samples=samples, **changes).recipe
         # Beyond a third of the circle the two bits would come close to the third one.
         distances = tuple(range(1, size // 3 + 1))
-        return Distances(label=label, recipe=recipe, n=size, distances=distances, seeds=seeds, **more)
+        return Distances(label=label, recipe=chosen, n=size, distances=distances, seeds=seeds, samples=samples)
 
     return [
-        entry(f"as coded, n = {n_as_coded}", "as-coded", n_as_coded, overrides={"learning_rate": 0.2, **as_coded}),
+        entry(f"as coded, n = {n_as_coded}", "as-coded", n_as_coded, learning_rate=0.2, **as_coded),
         entry(f"repaired, n = {n}", "repaired", n),
         entry(f"repaired, n = {n_as_coded}, {samples} examples", "repaired", n_as_coded, samples=samples),
         entry(f"bounded, n = {n}", "bounded", n),
     ]
 
-
-_Row = Row[Distances, DistancesNumbers]
 
 CONFIGS: dict[Scale, list[Distances]] = {
     "smoke": _configs(9, 6, 4, 1000, steps=150),
@@ -115,12 +123,13 @@ def largest_overlap(attention: Float[Tensor, "runs heads n"]) -> Float[Tensor, "
     return torch.stack([torch.minimum(attention[:, a], attention[:, b]).sum(-1) for a, b in pairs]).amax(0)
 
 
-def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
+def hard_attention_is_right(run: LearnedRuns) -> Bool[Tensor, " runs"]:
     """Say which runs compute the parity of every input when each head attends to its largest score only.
 
     S is then a sum of whole bits, and every readout is (−1)^S there: right on all inputs if exactly the hidden bits
     are attended by an odd number of heads, right on half of them otherwise.
 
+    >>> from parityscope.training.learning import learn
     >>> trained = learn(Parity(8, (1, 2)), "repaired", (3, 4, 5))  # neighbours
     >>> trained.learned.tolist(), hard_attention_is_right(trained).tolist()
     ([True, True, True], [True, False, True])
@@ -129,7 +138,7 @@ def hard_attention_is_right(run: Learned) -> Bool[Tensor, " runs"]:
     return (attended == torch.stack([problem.mask() for problem in run.problems])).all(-1)
 
 
-def _heads_in_the_middle(run: Learned, turns: Sequence[int], distances: Sequence[int]) -> Tensor:
+def _heads_in_the_middle(run: LearnedRuns, turns: Sequence[int], distances: Sequence[int]) -> Tensor:
     """Return how many heads of every run point to the middle between its two near bits, for circle positions."""
     n = run.problems[0].n
     first, second = run.model.directions.detach().unbind(-1)
@@ -197,7 +206,7 @@ def table(rows: Sequence[_Row]) -> Table:
     ]
     lines = []
     for row in rows:
-        middle = row.numbers.get("two_in_the_middle")
+        middle = row.numbers.two_in_the_middle
         cells = zip(row.config.distances, _shares(row), _overlaps(row), _hard(row), strict=True)
         for index, (distance, share, span, hard) in enumerate(cells):
             lines.append(
@@ -215,13 +224,11 @@ def table(rows: Sequence[_Row]) -> Table:
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set the paper's two sentences on neighbours beside the runs at distance 1 and beyond."""
-    circle = [row for row in rows if "two_in_the_middle" in row.numbers]
 
-    def sentence(row: _Row) -> str:
-        learned, middle = row.numbers.learned[0], row.numbers.two_in_the_middle[0]
+    def sentence(row: _Row, middle: Sequence[int]) -> str:
         span = _overlaps(row)[0]
         overlap = "" if span is None else f", median overlap {span[0]:.2f}"
-        return f"{row.config.label}: {middle} of {learned} that learned{overlap}"
+        return f"{row.config.label}: {middle[0]} of {row.numbers.learned[0]} that learned{overlap}"
 
     def surviving(row: _Row) -> str:
         near = f"{row.numbers.hard_right[0]} of {row.numbers.learned[0]}"
@@ -232,10 +239,12 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         rest = wilson_share(sum(row.numbers.learned[1:]), row.config.seeds * (len(row.config.distances) - 1))
         return f"{row.config.label}: {_shares(row)[0]} for neighbours, {rest} for larger distances"
 
+    middles = [(row, row.numbers.two_in_the_middle) for row in rows]
+    circle = [sentence(row, middle) for row, middle in middles if middle is not None]
     return [
         Finding(
             "Two heads align with the middle between neighbouring bits.",
-            "Two heads within a quarter of a step of the middle: " + "; ".join(map(sentence, circle)) + ".",
+            "Two heads within a quarter of a step of the middle: " + "; ".join(circle) + ".",
         ),
         Finding(
             "Neighbouring bits make inference with hard attention impossible.",

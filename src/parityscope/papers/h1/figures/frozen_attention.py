@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
+from parityscope.core.statistics import median
 from parityscope.core.ties import largest
 from parityscope.models import FrozenAttention, ParityTransformer
 from parityscope.papers.figure import Finding, Scale, Table
@@ -19,11 +19,12 @@ from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy, population_risk
 from parityscope.risk.frozen_hard_attention import exact_bayes_risk, hard_attention_cells, token_scores, worst_support
+from parityscope.runs import Training, training
 from parityscope.theory import fixed_attention_bound, fixed_hard_attention_bound
 from parityscope.training.build import build_model
-from parityscope.training.learning import learn
+from parityscope.training.learning import train
 from parityscope.training.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
-from parityscope.training.recipes import named_recipe
+from parityscope.training.recipes import Recipe
 
 ID = "H1-frozen-attention"
 TITLE = "Is attention learning needed?"
@@ -37,77 +38,151 @@ TEXT = (
     "Theorem 11 says nothing above the dotted line n/(5m²), where its margin is used up."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14, "paper": 400}
-Kind = Literal[
-    "frozen soft, random bits",
-    "frozen soft, least attended bits",
-    "frozen hard, worst bits",
-    "learned, population",
-    "learned, N examples",
-]
-_KINDS: tuple[Kind, ...] = get_args(Kind)
 _HEADS = 3
 
 
-class SizeNumbers(Numbers):
-    """TODO."""
+class FinalRiskNumbers(Numbers):
+    """What is left of the squared-hinge risk, one entry per seed."""
+
+    risk: tuple[float, ...]
+    accuracy: tuple[float, ...] | None = None  # none: of no particular classification head
+    bound: tuple[float, ...] | None = None  # what theory says the risk cannot fall below
+    alpha: tuple[float, ...] | None = None  # norms of the FFNN-1 behind frozen heads
+    beta: tuple[float, ...] | None = None
+    risk_of_random_bits: tuple[float, ...] | None = None  # where `risk` is that of the worst bits
+
+    @property
+    def norms(self) -> list[float] | None:
+        """‖α‖‖β‖ of every seed."""
+        if self.alpha is None or self.beta is None:
+            return None
+        return [a * b for a, b in zip(self.alpha, self.beta, strict=True)]
 
 
-class Size(Config):
-    """One kind at one n."""
+class FrozenSoftHeads(Config):
+    """H1's heads stay at their start, an FFNN-1 behind them trains; `recipe` says how heads start."""
 
-    ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = SizeNumbers
+    ROWS: ClassVar[str] = f"{ID}-soft"
+    NUMBERS: ClassVar[type[Numbers]] = FinalRiskNumbers
 
-    kind: Kind
     n: int
+    recipe: Recipe
+    least_attended_bits: bool
     seeds: int
     width: int
     steps: int
-    samples: int
     rates: tuple[float, ...] = (0.03, 0.003)
 
+    @property
+    def label(self) -> str:
+        """What it is called in the figure."""
+        return "frozen soft, least attended bits" if self.least_attended_bits else "frozen soft, random bits"
+
     def run(self) -> Result:
-        """Return the final risk of every seed."""
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, _HEADS, seeds)
-        if self.kind == "frozen hard, worst bits":
-            return _hard(self, problems)
-        if self.kind.startswith("frozen soft"):
-            return _soft(self, problems)
-        if self.kind == "learned, population":
-            trained = learn(problems, "repaired", seeds)
+        """Train every seed at every rate and keep each seed's best rate by exact risk."""
+        seeds = [seed for _ in self.rates for seed in range(self.seeds)]
+        rates = [rate for rate in self.rates for _ in range(self.seeds)]
+        heads = build_model(self.recipe, self.n, _HEADS, seeds)
+        if self.least_attended_bits:
+            problems = [Parity(self.n, support) for support in least_attended(heads)]
         else:
-            trained = learn(problems, "bounded", seeds, samples=self.samples)
+            problems = draw_problems(self.n, _HEADS, seeds)
+        model = FrozenAttention(heads, self.width)
+        model.ffnn = seeded_ffnn(4, self.width, seeds)
+        fresh = FreshTraining(steps=self.steps, batch=256, loss="squared-hinge")
+        train_on_fresh_examples(model, parity_target(problems), self.n, seeds, rates, fresh)
+        with torch.no_grad():
+            risk = population_risk(model, problems, loss="squared-hinge").value
+            accuracy = population_accuracy(model, problems).value
+            every = torch.stack([risk, accuracy, *model.ffnn.norms()]).unflatten(-1, (len(self.rates), self.seeds))
+        best = every[0].argmin(0).expand(len(every), 1, -1)
+        risk, accuracy, alpha, beta = every.gather(1, best).squeeze(1).tolist()
+        bound = [fixed_attention_bound(self.n, _HEADS, a, b) for a, b in zip(alpha, beta, strict=True)]
+        return Result(FinalRiskNumbers(risk=risk, accuracy=accuracy, bound=bound, alpha=alpha, beta=beta))
+
+
+class FrozenHardHeads(Config):
+    """Random heads that see bits and positions, at temperature 0; the exact Bayes risk behind them."""
+
+    ROWS: ClassVar[str] = f"{ID}-hard"
+    NUMBERS: ClassVar[type[Numbers]] = FinalRiskNumbers
+
+    n: int
+    seeds: int
+
+    @property
+    def label(self) -> str:
+        """What it is called in the figure."""
+        return "frozen hard, worst bits"
+
+    def run(self) -> Result:
+        """Look for the worst bits of every draw of heads."""
+        worst, drawn = [], []
+        seeds = range(self.seeds)
+        for seed, problem in zip(seeds, draw_problems(self.n, _HEADS, seeds), strict=True):
+            generator = seeded_generator(seed, "start")
+            heads = ParityTransformer(self.n, _HEADS, full_matrix=True, generator=generator)
+            with torch.no_grad():
+                heads.matrix[..., 0, :2] = torch.randn(_HEADS, 2, generator=generator, dtype=torch.float64)
+            cells = hard_attention_cells(token_scores(heads))
+            worst.append(worst_support(cells, _HEADS).risk)
+            drawn.append(exact_bayes_risk(cells, problem))
+        bound = [fixed_hard_attention_bound(self.n, _HEADS)] * self.seeds
+        return Result(FinalRiskNumbers(risk=worst, bound=bound, risk_of_random_bits=drawn))
+
+
+class LearnedHeads(Config):
+    """The same heads trained; a row of the training itself would have the risk of the loss it descended on."""
+
+    ROWS: ClassVar[str] = f"{ID}-learned"
+    NUMBERS: ClassVar[type[Numbers]] = FinalRiskNumbers
+
+    training: Training
+
+    @property
+    def n(self) -> int:
+        """The number of bits."""
+        return self.training.n
+
+    @property
+    def label(self) -> str:
+        """What it is called in the figure."""
+        samples = self.training.samples
+        return "learned, population" if samples is None else f"learned, {samples} examples"
+
+    def run(self) -> Result:
+        """Train all seeds and measure their squared-hinge risk."""
+        problems = self.training.problems()
+        trained = train(problems, [self.training.recipe], self.training.seeds, samples=self.training.samples)
         with torch.no_grad():
             risk = population_risk(trained.model, problems, loss="squared-hinge").value
-        return Result({"risk": risk.tolist(), "accuracy": trained.accuracy.tolist()})
+        return Result(FinalRiskNumbers(risk=risk.tolist(), accuracy=trained.accuracy.tolist()))
 
 
-def _configs(sizes: Sequence[int], seeds: int, width: int, steps: int, samples: int) -> list[Size]:
+Heads = FrozenSoftHeads | FrozenHardHeads | LearnedHeads
+_Row = Row[Any, FinalRiskNumbers]
+
+
+def _configs(sizes: Sequence[int], seeds: int, width: int, steps: int, samples: int) -> list[Heads]:
+    def soft(n: int, *, least_attended_bits: bool) -> FrozenSoftHeads:
+        recipe, network = training("as-written", n, _HEADS).recipe, {"seeds": seeds, "width": width, "steps": steps}
+        return FrozenSoftHeads(n=n, recipe=recipe, least_attended_bits=least_attended_bits, **network)
+
     return [
-        Size(kind=kind, n=n, seeds=seeds, width=width, steps=steps, samples=samples) for kind in _KINDS for n in sizes
+        *(soft(n, least_attended_bits=False) for n in sizes),
+        *(soft(n, least_attended_bits=True) for n in sizes),
+        *(FrozenHardHeads(n=n, seeds=seeds) for n in sizes),
+        *(LearnedHeads(training=training("repaired", n, _HEADS, seeds=range(seeds))) for n in sizes),
+        *(LearnedHeads(training=training("bounded", n, _HEADS, seeds=range(seeds), samples=samples)) for n in sizes),
     ]
 
 
-_Row = Row[Size, SizeNumbers]
-
-CONFIGS: dict[Scale, list[Size]] = {
+CONFIGS: dict[Scale, list[Heads]] = {
     "smoke": _configs((6, 8), 4, 8, 30, 500),
     "demo": _configs((8, 16, 24), 4, 8, 200, 4000),
     "reference": _configs((8, 16, 24), 8, 16, 300, 4000),
     "paper": _configs((8, 12, 16, 20, 24, 32), 32, 64, 10_000, 16_000),
 }
-
-
-def frozen_heads(n: int, seeds: Sequence[int]) -> ParityTransformer:
-    """Return H1's random heads at their start, one run per seed: three heads at τ = 1/n.
-
-    >>> heads = frozen_heads(12, range(5))
-    >>> tuple(heads.attention().shape), round(1 / heads.temperature)
-    ((5, 3, 12), 12)
-    """
-    recipe = named_recipe("as-written").resolved(n, _HEADS)
-    return build_model(recipe, n, _HEADS, seeds)
 
 
 def least_attended(heads: ParityTransformer) -> list[tuple[int, ...]]:
@@ -123,44 +198,12 @@ def least_attended(heads: ParityTransformer) -> list[tuple[int, ...]]:
     return [tuple(row.tolist()) for row in largest(-heads.score_weights(), _HEADS)]
 
 
-def _soft(config: Size, problems: Sequence[Parity]) -> Result:
-    seeds = [seed for _ in config.rates for seed in range(config.seeds)]
-    rates = [rate for rate in config.rates for _ in range(config.seeds)]
-    heads = frozen_heads(config.n, seeds)
-    if config.kind == "frozen soft, least attended bits":
-        many = [Parity(config.n, support) for support in least_attended(heads)]
-    else:
-        many = list(problems) * len(config.rates)
-    model = FrozenAttention(heads, config.width)
-    model.ffnn = seeded_ffnn(4, config.width, seeds)
-    training = FreshTraining(steps=config.steps, batch=256, loss="squared-hinge")
-    train_on_fresh_examples(model, parity_target(many), config.n, seeds, rates, training)
-    with torch.no_grad():
-        shape = (len(config.rates), config.seeds)
-        risk = population_risk(model, many, loss="squared-hinge").value.reshape(shape)
-        accuracy = population_accuracy(model, many).value.reshape(shape)
-        alpha, beta = (norm.reshape(shape) for norm in model.ffnn.norms())
-    best = risk.argmin(0, keepdim=True)
-
-    def chosen(values: Tensor) -> list[float]:
-        return values.gather(0, best)[0].tolist()
-
-    norms = {"alpha": chosen(alpha), "beta": chosen(beta)}
-    bound = [fixed_attention_bound(config.n, _HEADS, a, b) for a, b in zip(*norms.values(), strict=True)]
-    return Result({"risk": chosen(risk), "accuracy": chosen(accuracy), "bound": bound, **norms})
-
-
-def _hard(config: Size, problems: Sequence[Parity]) -> Result:
-    worst, drawn = [], []
-    for seed, problem in zip(range(config.seeds), problems, strict=True):
-        generator = seeded_generator(seed, "start")
-        heads = ParityTransformer(config.n, _HEADS, full_matrix=True, generator=generator)
-        with torch.no_grad():
-            heads.matrix[..., 0, :2] = torch.randn(_HEADS, 2, generator=generator, dtype=torch.float64)
-        cells = hard_attention_cells(token_scores(heads))
-        worst.append(worst_support(cells, _HEADS).risk)
-        drawn.append(exact_bayes_risk(cells, problem))
-    return Result({"risk": worst, "risk_of_random_bits": drawn})
+def _by_label(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
+    """Return the rows of every kind; kinds are in the order of the configs."""
+    kinds: dict[str, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.config.label, []).append(row)
+    return kinds
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
@@ -168,12 +211,10 @@ def plot(rows: Sequence[_Row]) -> Figure:
     figure, (left, right) = new_figure(12.5, 5.0, 1, 2, width_ratios=[1.7, 1])
     sizes = sorted({row.config.n for row in rows})
     span = range(min(sizes), max(sizes) + 1)
-    for index, kind in enumerate(_KINDS):
-        chosen = [row for row in rows if row.config.kind == kind]
-        label = kind if "N examples" not in kind else kind.replace("N", str(chosen[0].config["samples"]))
-        _draw_dots(left, chosen, "risk", index, label)
-        if "alpha" in chosen[0].numbers:
-            _draw_dots(right, chosen, "norms", index, label)
+    for index, (label, chosen) in enumerate(_by_label(rows).items()):
+        places = [row.config.n + 0.35 * (index - 2) for row in chosen]
+        _draw_dots(left, places, [row.numbers.risk for row in chosen], index, label)
+        _draw_dots(right, places, [row.numbers.norms for row in chosen if row.numbers.norms], index)
     bound = [fixed_hard_attention_bound(n, _HEADS) for n in span]
     left.plot(span, bound, "--", color=colour(2), drawstyle="steps-mid", label="bound of Corollary 20")
     free = [fixed_attention_bound(n, _HEADS, 0.0, 0.0) for n in span]
@@ -185,39 +226,31 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def _values(row: _Row, name: str) -> list[float]:
-    if name == "norms":
-        return [a * b for a, b in zip(row.numbers.alpha, row.numbers.beta, strict=True)]
-    return list(row.numbers[name])
-
-
-def _draw_dots(axes: Any, rows: Sequence[_Row], name: str, index: int, label: str) -> None:
-    shift = 0.35 * (index - 2)
-    for row in rows:
-        values = _values(row, name)
-        axes.plot([row.config.n + shift] * len(values), values, ".", color=colour(index), alpha=0.45, markersize=6)
-    medians = [median(_values(row, name)) for row in rows]
-    own = label if name == "risk" else None
-    axes.plot([row.config.n + shift for row in rows], medians, color=colour(index), linewidth=1.8, label=own)
+def _draw_dots(
+    axes: Axes, places: Sequence[float], values: Sequence[Sequence[float]], index: int, label: str | None = None
+) -> None:
+    """Draw one dot per seed and a line through the medians; nothing where there are no values."""
+    if values:
+        for place, own in zip(places, values, strict=True):
+            axes.plot([place] * len(own), own, ".", color=colour(index), alpha=0.45, markersize=6)
+        axes.plot(places, [median(own) for own in values], color=colour(index), linewidth=1.8, label=label)
 
 
 def table(rows: Sequence[_Row]) -> Table:
-    """Return medians and extremes of every cell."""
+    """Return medians and extremes of every kind and size."""
     header = ["kind", "n", "median risk", "smallest", "largest", "best accuracy", "median ‖α‖‖β‖", "largest bound"]
 
     def line(row: _Row) -> list[str]:
-        risk, numbers, n = row.numbers.risk, row.numbers, row.config.n
-        hard = row.config.kind.startswith("frozen hard")
-        bound = [fixed_hard_attention_bound(n, _HEADS)] if hard else numbers.get("bound")
+        numbers = row.numbers
         return [
-            row.config.kind.replace("N", str(row.config.samples)),
-            str(n),
-            f"{median(risk):.4f}",
-            f"{min(risk):.4f}",
-            f"{max(risk):.4f}",
-            f"{max(numbers['accuracy']):.3f}" if "accuracy" in numbers else "–",
-            f"{median(_values(row, 'norms')):.1f}" if "alpha" in numbers else "–",
-            f"{max(bound):.4f}" if bound else "–",
+            row.config.label,
+            str(row.config.n),
+            f"{median(numbers.risk):.4f}",
+            f"{min(numbers.risk):.4f}",
+            f"{max(numbers.risk):.4f}",
+            f"{max(numbers.accuracy):.3f}" if numbers.accuracy else "–",
+            f"{median(numbers.norms):.1f}" if numbers.norms else "–",
+            f"{max(numbers.bound):.4f}" if numbers.bound else "–",
         ]
 
     return Table(header, [line(row) for row in rows])
@@ -225,36 +258,32 @@ def table(rows: Sequence[_Row]) -> Table:
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set both lower bounds and the need for learning beside the computed risks."""
-    by_kind = {kind: [row for row in rows if row.config.kind == kind] for kind in _KINDS}
+    random_bits, least_bits, hard, population, examples = _by_label(rows).values()
 
-    def smallest(kind: Kind) -> str:
-        return ", ".join(f"{min(row.numbers.risk):.3f} at n = {row.config.n}" for row in by_kind[kind])
+    def smallest(chosen: Sequence[_Row]) -> str:
+        return ", ".join(f"{min(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
 
-    def middle(kind: Kind) -> str:
-        return ", ".join(f"{median(row.numbers.risk):.3f} at n = {row.config.n}" for row in by_kind[kind])
+    def middle(chosen: Sequence[_Row]) -> str:
+        return ", ".join(f"{median(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
 
-    soft = [row for kind in _KINDS[:2] for row in by_kind[kind]]
-    bounds = [bound for row in soft for bound in row.numbers.bound]
-    gaps = [
-        risk - fixed_hard_attention_bound(row.config.n, _HEADS)
-        for row in by_kind[_KINDS[2]]
-        for risk in row.numbers.risk
-    ]
+    bounds = [bound for row in (*random_bits, *least_bits) for bound in row.numbers.bound or ()]
+    pairs = [pair for row in hard for pair in zip(row.numbers.risk, row.numbers.bound or (), strict=True)]
+    gaps = [risk - bound for risk, bound in pairs]
     return [
         Finding(
             "Theorem 11: behind frozen attention the risk stays near chance unless heads or norms grow with n.",
-            f"Smallest risk an FFNN-1 reached behind frozen soft heads: {smallest(_KINDS[0])} for random bits, "
-            f"{smallest(_KINDS[1])} for the least attended ones. The theorem's own bound at the norms they ended with "
+            f"Smallest risk an FFNN-1 reached behind frozen soft heads: {smallest(random_bits)} for random bits, "
+            f"{smallest(least_bits)} for the least attended ones. The theorem's own bound at the norms they ended with "
             f"is above 0 for {sum(bound > 0 for bound in bounds)} of {len(bounds)} networks.",
         ),
         Finding(
             "Corollary 20: behind frozen hard attention no classification head can do better than 1 − 2m/2^⌈(n−1)/m⌉.",
             f"Exact Bayes risk for the worst bits minus the bound: {min(gaps):.3f} at the smallest over {len(gaps)} "
-            f"draws of heads; median risk {middle(_KINDS[2])}.",
+            f"draws of heads; median risk {middle(hard)}.",
         ),
         Finding(
             "Attention learning is needed.",
-            f"With the same heads trained, median risk {middle(_KINDS[3])} on the population, {middle(_KINDS[4])} from "
-            f"{by_kind[_KINDS[4]][0].config['samples']} examples.",
+            f"With the same heads trained, median risk {middle(population)} on the population, {middle(examples)} from "
+            f"{examples[0].config.training.samples} examples.",
         ),
     ]

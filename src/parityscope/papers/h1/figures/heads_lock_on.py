@@ -16,12 +16,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
+from parityscope.papers.cells import of_learned, share_of
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import learn
+from parityscope.runs import Training, training
+from parityscope.training.learning import train
 
 ID = "heads-lock-on"
 TITLE = "Heads lock onto the hidden bits, or do not"
@@ -43,21 +44,21 @@ _PANELS = {
 _FRAMES = 200  # columns of a picture
 
 
-class HeadsNumbers(Numbers):
-    """TODO."""
+class FilmNumbers(Numbers):
+    """What became of every seed, and of the heads that the film shows."""
+
+    learned: tuple[bool, ...]
+    steps: tuple[int, ...]
+    least_attention: float  # of the first seed's heads, each on the hidden bit it attends to most
 
 
-class Heads(Config):
-    """One recipe on one hidden set."""
+class Film(Config):
+    """One training, and where the heads of its first seed look while it runs."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = HeadsNumbers
+    NUMBERS: ClassVar[type[Numbers]] = FilmNumbers
 
-    recipe: str
-    steps: int
-    n: int = 20
-    support: tuple[int, ...] = (7, 10, 17)
-    seeds: int = 16
+    training: Training
 
     def run(self) -> Result:
         """Train every seed and keep where the first one's heads look."""
@@ -68,44 +69,47 @@ class Heads(Config):
             steps.append(step)
             frames.append(model.attention()[0].detach().float())
 
-        trained = learn(
-            Parity(self.n, self.support),
-            self.recipe,
-            range(self.seeds),
-            steps=self.steps,
+        asked, problems = self.training, self.training.problems()
+        trained = train(
+            problems,
+            [asked.recipe],
+            asked.seeds,
+            samples=asked.samples,
+            batch=asked.batch,
             on_record=keep,
-            record_every=max(1, self.steps // 2000),
+            record_every=asked.record_every,
         )
-        numbers = {
-            "learned": int(trained.learned.sum()),
-            "steps_of_the_first": int(trained.steps[0]),
-            "median_steps_of_the_learned": int(trained.steps[trained.learned].median())
-            if trained.learned.any()
-            else None,
-            "least_attention_on_a_hidden_bit": float(trained.attention[0][:, list(self.support)].amax(-1).min()),
-        }
+        on_hidden = trained.attention[0][:, list(problems[0].support)]
+        numbers = FilmNumbers(
+            learned=tuple(trained.learned.tolist()),
+            steps=tuple(trained.steps.tolist()),
+            least_attention=float(on_hidden.amax(-1).min()),
+        )
         until = next((i for i, step in enumerate(steps) if step >= trained.steps[0]), len(steps) - 1)
         kept = torch.linspace(0, until, min(_FRAMES, until + 1)).round().long()
         return Result(numbers, {"steps": torch.tensor(steps)[kept], "attention": torch.stack(frames)[kept]})
 
 
-def _configs(seeds: int, *, written: int, coded: int, ours: int) -> list[Heads]:
+_Row = Row[Film, FilmNumbers]
+
+
+def _film(recipe: str, steps: int, seeds: int) -> Film:
+    often = max(1, steps // 2000)
+    trained = training(recipe, 20, 3, seeds=range(seeds), support=(7, 10, 17), record_every=often, steps=steps)
+    return Film(training=trained)
+
+
+def _films(seeds: int, *, written: int, coded: int, ours: int) -> list[Film]:
     """Return the four recipes, each with its steps: as written one costs fifty times the others, and nothing moves."""
-    return [
-        Heads(recipe="as-written", steps=written, seeds=seeds),
-        Heads(recipe="as-coded", steps=coded, seeds=seeds),
-        Heads(recipe="repaired", steps=ours, seeds=seeds),
-        Heads(recipe="bounded", steps=ours, seeds=seeds),
-    ]
+    steps = {"as-written": written, "as-coded": coded, "repaired": ours, "bounded": ours}
+    return [_film(recipe, steps[recipe], seeds) for recipe in _PANELS]
 
 
-_Row = Row[Heads, HeadsNumbers]
-
-CONFIGS: dict[Scale, list[Heads]] = {
-    "smoke": _configs(2, written=4, coded=40, ours=40),
-    "demo": _configs(4, written=10, coded=800, ours=2000),
-    "reference": _configs(8, written=60, coded=2000, ours=2000),
-    "paper": _configs(32, written=2000, coded=4000, ours=4000),
+CONFIGS: dict[Scale, list[Film]] = {
+    "smoke": _films(2, written=4, coded=40, ours=40),
+    "demo": _films(4, written=10, coded=800, ours=2000),
+    "reference": _films(8, written=60, coded=2000, ours=2000),
+    "paper": _films(32, written=2000, coded=4000, ours=4000),
 }
 
 
@@ -114,7 +118,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     figure, panels = new_figure(13, 3.9, 1, len(rows), sharey=True)
     for axes, row in zip(panels, rows, strict=True):
         attention, steps = row.arrays["attention"].numpy(), row.arrays["steps"]
-        n, support = row.config.n, row.config.support
+        n, support = row.config.training.n, row.config.training.support or ()
         axes.imshow(
             _painted(attention, np.array(to_rgb(axes.get_facecolor()))),
             aspect="auto",
@@ -123,7 +127,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
         )
         for position in support:
             axes.annotate("◀", (1.0, position), xycoords=("axes fraction", "data"), va="center", fontsize=9)
-        axes.set_title(f"{_PANELS[row.config.recipe]}\n{_share(row)} learned", fontsize=11)
+        axes.set_title(f"{_PANELS[row.config.training.recipe.name]}\n{share_of([row])} learned", fontsize=11)
         axes.set(xlabel="step", ylim=(n - 0.5, -0.5))
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, prune="upper"))
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -145,8 +149,9 @@ def _painted(attention: np.ndarray, paper: np.ndarray) -> np.ndarray:
     return np.clip(paper + strongest * inks[attention.argmax(1)], 0, 1).transpose(1, 0, 2)
 
 
-def _share(row: _Row) -> Share:
-    return wilson_share(row.numbers.learned, row.config.seeds)
+def _median_steps(row: _Row) -> str:
+    steps = of_learned(row.numbers, row.numbers.steps)
+    return f"{median(steps):.0f}" if steps else "–"
 
 
 def table(rows: Sequence[_Row]) -> Table:
@@ -156,10 +161,10 @@ def table(rows: Sequence[_Row]) -> Table:
         header,
         [
             [
-                row.config.recipe,
-                str(_share(row)),
-                str(row.numbers.median_steps_of_the_learned or "–"),
-                f"{row.numbers.least_attention_on_a_hidden_bit:.3f}",
+                row.config.training.recipe.name,
+                str(share_of([row])),
+                _median_steps(row),
+                f"{row.numbers.least_attention:.3f}",
             ]
             for row in rows
         ],
@@ -168,14 +173,15 @@ def table(rows: Sequence[_Row]) -> Table:
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set H1's theorem beside what its heads do."""
-    written, ours = (next(row for row in rows if row.config.recipe == name) for name in ("as-written", "bounded"))
+    by_recipe = {row.config.training.recipe.name: row for row in rows}
+    written, ours = by_recipe["as-written"], by_recipe["bounded"]
     return [
         Finding(
             "H1, Theorem 5: gradient descent brings every head to the hidden bits.",
-            f"As written {_share(written)} of the seeds learned in {written.config.steps} steps.",
+            f"As written {share_of([written])} of the seeds learned in {written.config.training.recipe.steps} steps.",
         ),
         Finding(
             "Ours: so do a bounded readout and 8⌈log₂ n⌉ numbers per head.",
-            f"{_share(ours)} learned, the median after {ours.numbers.median_steps_of_the_learned or '–'} steps.",
+            f"{share_of([ours])} learned, the median after {_median_steps(ours)} steps.",
         ),
     ]

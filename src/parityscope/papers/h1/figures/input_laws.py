@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from torch.nn import Module
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
+from parityscope.core.statistics import median
 from parityscope.models import parity_ffnn, parity_transformer
-from parityscope.papers.cells import share_of
+from parityscope.papers.cells import ShownTraining, TrainingRow
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import Parity, draw_problems
+from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
-from parityscope.training.learning import learn
+from parityscope.runs import training
 
 ID = "H1-input-laws"
 TITLE = "Other input laws and noisy labels"
@@ -29,62 +32,70 @@ TEXT = (
     "it cannot matter there; from examples it does."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11, "paper": 200}
-Kind = Literal["express", "repaired, population", "bounded, population", "bounded, N examples"]
-_LEARNERS: tuple[Kind, ...] = get_args(Kind)[1:]
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
 _FLOOR = 1e-12  # drawn for anything smaller
 
 
-class LawNumbers(Numbers):
-    """TODO."""
+class ConstructionsNumbers(Numbers):
+    """The largest risk beyond the parity's own, over the supports drawn."""
+
+    ffnn: float
+    transformer: tuple[float, ...]  # by temperature
 
 
-class Law(Config):
-    """One learner (or the constructions) under one law of bits and labels."""
+class Constructions(Config):
+    """Proposition 3's constructions under one law of bits and labels, for several drawn supports."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = LawNumbers
+    NUMBERS: ClassVar[type[Numbers]] = ConstructionsNumbers
 
-    kind: Kind
     n: int
     k: int
     bias: float
     noise: float
     seeds: int
-    samples: int
 
     def run(self) -> Result:
-        """Evaluate the constructions, or train all seeds."""
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, self.k, seeds, bias=self.bias, noise=self.noise)
-        if self.kind == "express":
-            return _express(self, problems)
-        recipe, _, mode = self.kind.partition(", ")
-        samples = self.samples if mode == "N examples" else None
-        trained = learn(problems, recipe, seeds, samples=samples)
-        return Result(
-            {
-                "learned": int(trained.learned.sum()),
-                "recovered": int(trained.recovered.sum()),
-                "median_accuracy": float(trained.accuracy.quantile(0.5)),
-                # P(y = 1) for a parity of k bits: what a constant gets right.
-                "constant_accuracy": (1 + abs(1 - 2 * self.bias) ** self.k) / 2,
-            }
-        )
+        """Compute their risk."""
+        problems = draw_problems(self.n, self.k, range(self.seeds), bias=self.bias, noise=self.noise)
+
+        def excess(models: Sequence[Module]) -> float:
+            risks = [float(population_risk(one, problem).value) for one, problem in zip(models, problems, strict=True)]
+            return max(abs(risk - 4 * self.noise) for risk in risks)
+
+        with torch.no_grad():
+            ffnn = excess([parity_ffnn(self.n, problem.support) for problem in problems])
+            transformer = [
+                excess([parity_transformer(self.n, problem.support, t / self.n) for problem in problems])
+                for t in _TEMPERATURES
+            ]
+        return Result(ConstructionsNumbers(ffnn=ffnn, transformer=tuple(transformer)))
 
 
-def _configs(n: int, k: int, seeds: int, samples: int, biases: Sequence[float], noises: Sequence[float]) -> list[Law]:
+_ConstructionsRow = Row[Constructions, ConstructionsNumbers]
+
+
+def _configs(
+    n: int, k: int, seeds: int, samples: int, biases: Sequence[float], noises: Sequence[float]
+) -> list[Constructions | ShownTraining]:
     laws = [(bias, 0.0) for bias in biases] + [(0.5, noise) for noise in noises if noise > 0]
-    return [
-        Law(kind=kind, n=n, k=k, bias=bias, noise=noise, seeds=seeds, samples=samples)
-        for kind in get_args(Kind)
+    learners = (
+        ("repaired, population", "repaired", None),
+        ("bounded, population", "bounded", None),
+        (f"bounded, {samples} examples", "bounded", samples),
+    )
+    trainings = [
+        (label, training(recipe, n, k, seeds=range(seeds), samples=examples, bias=bias, noise=noise))
+        for label, recipe, examples in learners
         for bias, noise in laws
+    ]
+    return [
+        *(Constructions(n=n, k=k, bias=bias, noise=noise, seeds=seeds) for bias, noise in laws),
+        *(ShownTraining(label=label, training=trained) for label, trained in trainings),
     ]
 
 
-_Row = Row[Law, LawNumbers]
-
-CONFIGS: dict[Scale, list[Law]] = {
+CONFIGS: dict[Scale, list[Constructions | ShownTraining]] = {
     "smoke": _configs(6, 2, 4, 500, (0.5, 0.3), (0.0, 0.1)),
     "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.2, 0.4)),
     "reference": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
@@ -92,90 +103,89 @@ CONFIGS: dict[Scale, list[Law]] = {
 }
 
 
-def _express(config: Law, problems: Sequence[Parity]) -> Result:
-    unavoidable = 4 * config.noise
-    with torch.no_grad():
-        ffnn = [float(population_risk(parity_ffnn(p.n, p.support), p).value) - unavoidable for p in problems]
-        transformer = [
-            [
-                float(population_risk(parity_transformer(p.n, p.support, t / p.n), p).value) - unavoidable
-                for p in problems
-            ]
-            for t in _TEMPERATURES
-        ]
-    return Result({"ffnn": max(map(abs, ffnn)), "transformer": [max(map(abs, risks)) for risks in transformer]})
+def _constructions(rows: Sequence[Row[Any, Any]]) -> list[_ConstructionsRow]:
+    return [row for row in rows if isinstance(row.config, Constructions)]
 
 
-def _name(row: _Row) -> str:
-    return str(row.config.kind.replace("N", str(row.config.samples)))
+def _trainings(rows: Sequence[Row[Any, Any]]) -> list[TrainingRow]:
+    return [row for row in rows if isinstance(row.config, ShownTraining)]
 
 
-def plot(rows: Sequence[_Row]) -> Figure:
+def _bias(row: TrainingRow) -> float:
+    return row.config.training.bias
+
+
+def _noise(row: TrainingRow) -> float:
+    return row.config.training.noise
+
+
+def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
     """Draw what the constructions lose, and shares against bias and noise."""
     figure, (left, middle, right) = new_figure(13.5, 4.7, 1, 3)
-    clean = [row for row in rows if row.config.noise == 0]
-    noisy = [row for row in rows if row.config.bias == 0.5]
-    express = [row for row in clean if row.config.kind == "express"]
-    for index, row in enumerate(express):
-        places = [1 / temperature for temperature in _TEMPERATURES]
-        values = [max(value, _FLOOR) for value in row.numbers.transformer]
-        left.plot(places, values, "o-", color=colour(index % 6), label=f"transformer, p = {row.config.bias:g}")
-    worst = max(row.numbers.ffnn for row in rows if row.config.kind == "express")
-    left.axhline(_FLOOR, linestyle="--", color="#888888", label=f"FFNN-1, every p and ν: at most {worst:.0e}")
-    left.set(xscale="log", yscale="log", xlabel="1/(nτ): sharpness of attention", ylabel="risk beyond the noise")
-    left.set_title("expressing (worst of the supports drawn)")
-    left.legend(fontsize=8)
-    for axes, chosen, name, what in (
-        (middle, clean, "bias", "p = P(bit = 1)"),
-        (right, noisy, "noise", "label noise ν"),
-    ):
-        for index, kind in enumerate(_LEARNERS):
-            own = sorted((r for r in chosen if r.config.kind == kind), key=lambda row: float(row.config[name]))
-            shift = 0.006 * (index - 1)
-            style: dict[str, Any] = {"color": colour(index), "label": _name(own[0])}
-            draw_shares(axes, [row.config[name] + shift for row in own], [share_of([row]) for row in own], **style)
-        axes.set(
-            xlabel=what,
-            ylabel="share of seeds",
-            title=f"learning, against {what.split()[-1] if name == 'noise' else 'p'}",
-        )
+    _draw_constructions(left, _constructions(rows))
+    trainings = _trainings(rows)
+    _draw_learners(middle, [row for row in trainings if _noise(row) == 0], _bias)
+    middle.set(xlabel="p = P(bit = 1)", title="learning, against p")
+    _draw_learners(right, [row for row in trainings if _bias(row) == 0.5], _noise)
+    right.set(xlabel="label noise ν", title="learning, against ν")
     middle.legend(fontsize=9, loc="lower right")
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
+def _draw_constructions(axes: Axes, rows: Sequence[_ConstructionsRow]) -> None:
+    places = [1 / temperature for temperature in _TEMPERATURES]
+    for index, row in enumerate(row for row in rows if row.config.noise == 0):
+        values = [max(value, _FLOOR) for value in row.numbers.transformer]
+        axes.plot(places, values, "o-", color=colour(index % 6), label=f"transformer, p = {row.config.bias:g}")
+    worst = max(row.numbers.ffnn for row in rows)
+    axes.axhline(_FLOOR, linestyle="--", color="#888888", label=f"FFNN-1, every p and ν: at most {worst:.0e}")
+    axes.set(xscale="log", yscale="log", xlabel="1/(nτ): sharpness of attention", ylabel="risk beyond the noise")
+    axes.set_title("expressing (worst of the supports drawn)")
+    axes.legend(fontsize=8)
+
+
+def _draw_learners(axes: Axes, rows: Sequence[TrainingRow], of_law: Callable[[TrainingRow], float]) -> None:
+    for index, label in enumerate(dict.fromkeys(row.config.label for row in rows)):
+        own = sorted((row for row in rows if row.config.label == label), key=of_law)
+        # A little apart, so that intervals can be told from each other.
+        places = [of_law(row) + 0.006 * (index - 1) for row in own]
+        draw_shares(axes, places, [row.numbers.share for row in own], color=colour(index), label=label)
+    axes.set_ylabel("share of seeds")
+
+
+def table(rows: Sequence[Row[Any, Any]]) -> Table:
     """Return every law of every learner, and of the constructions."""
     header = ["model", "p", "ν", "learned", "support named", "median accuracy", "a constant's accuracy", "excess risk"]
 
-    def line(row: _Row) -> list[str]:
+    def expressing(row: _ConstructionsRow) -> list[str]:
+        by_temperature = ", ".join(f"{value:.1e}" for value in row.numbers.transformer)
+        text = f"FFNN-1 {row.numbers.ffnn:.1e}; transformer {by_temperature}"
         law = [f"{row.config.bias:g}", f"{row.config.noise:g}"]
-        if row.config.kind == "express":
-            by_temperature = ", ".join(f"{value:.1e}" for value in row.numbers.transformer)
-            text = f"FFNN-1 {row.numbers.ffnn:.1e}; transformer {by_temperature}"
-            return ["Prop. 3's constructions", *law, "–", "–", "–", "–", text]
-        numbers = [f"{row.numbers[name]:.4f}" for name in ("median_accuracy", "constant_accuracy")]
-        return [_name(row), *law, str(share_of([row])), str(row.numbers.recovered), *numbers, "–"]
+        return ["Prop. 3's constructions", *law, "–", "–", "–", "–", text]
 
-    return Table(header, [line(row) for row in rows])
-
-
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Check the remark for expressing, and report learning under the same laws."""
-    express = [row for row in rows if row.config.kind == "express"]
-    sharp, blunt = (max(row.numbers.transformer[index] for row in express) for index in (-1, 0))
-
-    def shares(kind: str, *, biased: bool) -> str:
-        chosen = [
-            row
-            for row in rows
-            if row.config.kind == kind and (row.config.bias != 0.5 if biased else row.config.noise > 0)
+    def learning(row: TrainingRow) -> list[str]:
+        # P(y = 1) for a parity of k bits: what a constant gets right.
+        constant = (1 + abs(1 - 2 * _bias(row)) ** row.config.training.k) / 2
+        return [
+            row.config.label,
+            f"{_bias(row):g}",
+            f"{_noise(row):g}",
+            str(row.numbers.share),
+            str(sum(row.numbers.recovered)),
+            f"{median(row.numbers.accuracy):.4f}",
+            f"{constant:.4f}",
+            "–",
         ]
-        letter, name = ("p", "bias") if biased else ("ν", "noise")
-        values = ", ".join(
-            f"{row.numbers.learned} of {row.config.seeds} at {letter} = {row.config[name]:g}" for row in chosen
-        )
-        return f"{_name(chosen[0])}: {values}"
 
+    return Table(header, [*map(expressing, _constructions(rows)), *map(learning, _trainings(rows))])
+
+
+def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
+    """Check the remark for expressing, and report learning under the same laws."""
+    express = _constructions(rows)
+    sharp, blunt = (max(row.numbers.transformer[index] for row in express) for index in (-1, 0))
+    biased = [row for row in _trainings(rows) if _bias(row) != 0.5]
+    noisy = [row for row in _trainings(rows) if _noise(row) > 0]
     return [
         Finding(
             "The results of Section 3 also hold for other marginal distributions and noisy labels.",
@@ -183,12 +193,14 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
             f"{max(row.numbers.ffnn for row in express):.1e}; the transformer's is at most {blunt:.2f} at τ = 1/n "
             f"and {sharp:.1e} at τ = {_TEMPERATURES[-1]:g}/n.",
         ),
-        Finding(
-            "(Learning with biased bits.)",
-            "; ".join(shares(kind, biased=True) for kind in _LEARNERS) + ".",
-        ),
-        Finding(
-            "(Learning with noisy labels.)",
-            "; ".join(shares(kind, biased=False) for kind in _LEARNERS) + ".",
-        ),
+        Finding("(Learning with biased bits.)", _shares(biased, "p", _bias)),
+        Finding("(Learning with noisy labels.)", _shares(noisy, "ν", _noise)),
     ]
+
+
+def _shares(rows: Sequence[TrainingRow], letter: str, of_law: Callable[[TrainingRow], float]) -> str:
+    by_label: dict[str, list[str]] = {}
+    for row in rows:
+        share = f"{sum(row.numbers.learned)} of {len(row.numbers.learned)} at {letter} = {of_law(row):g}"
+        by_label.setdefault(row.config.label, []).append(share)
+    return "; ".join(f"{label}: {', '.join(shares)}" for label, shares in by_label.items()) + "."

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
+from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.core.ties import largest, predicts_plus
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
-from parityscope.papers.cells import share_of
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import seeded_generator
+from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.training.learning import LEARNED_ACCURACY
-from parityscope.training.networks import FreshTraining, seeded_ffnn, stacked, train_on_fresh_examples
+from parityscope.training.networks import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
 
 ID = "H1-other-functions"
 TITLE = "Beyond parity: other functions of few bits"
@@ -50,6 +50,11 @@ class FewBits(NamedTuple):
     label: Callable[[Float[Tensor, "*batch k"]], Float[Tensor, "*batch"]]
     formula: str
 
+    def labels(self) -> tuple[int, ...]:
+        """Return the label of every input, that of bits x at index Σ x_i 2^i."""
+        signs = 1.0 - 2 * bits_of(torch.arange(2**self.k), self.k)
+        return tuple(self.label(signs).int().tolist())
+
 
 def _product(signs: Tensor, *which: int) -> Tensor:
     return signs[..., list(which)].prod(-1)
@@ -69,17 +74,43 @@ FUNCTIONS: dict[str, FewBits] = {
 }
 
 
-class TaskNumbers(Numbers):
-    """TODO."""
+class FunctionTrainingNumbers(Numbers):
+    """What the best rate gave, one entry per seed."""
+
+    learned: tuple[bool, ...]
+    accuracy: tuple[float, ...]
+    steps: tuple[int, ...]
+    named: tuple[bool, ...] | None  # whether the most attended positions are the hidden bits; none without attention
+    rate: float
+    parameters: int
+
+    @property
+    def share(self) -> Share:
+        """The share of seeds that learned."""
+        return wilson_share(sum(self.learned), len(self.learned))
+
+    @property
+    def median_steps(self) -> float | None:
+        """The median of the steps taken by the seeds that learned; none where none did."""
+        steps = [count for count, learned in zip(self.steps, self.learned, strict=True) if learned]
+        return median(steps) if steps else None
+
+    @property
+    def named_among_learned(self) -> int | None:
+        """How many of those that learned look at the hidden bits."""
+        if self.named is None:
+            return None
+        return sum(named and learned for named, learned in zip(self.named, self.learned, strict=True))
 
 
-class Task(Config):
-    """One function at one n for one architecture."""
+class FunctionTraining(Config):
+    """One architecture on one function of k bits at one n; the labels are the function, its name is for people."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = TaskNumbers
+    NUMBERS: ClassVar[type[Numbers]] = FunctionTrainingNumbers
 
     function: str
+    labels: tuple[int, ...]  # of all 2^k inputs
     n: int
     architecture: Architecture
     seeds: int
@@ -87,54 +118,70 @@ class Task(Config):
     batch: int
     rates: tuple[float, ...]
 
+    @property
+    def k(self) -> int:
+        """The number of hidden bits."""
+        return len(self.labels).bit_length() - 1
+
     def run(self) -> Result:
         """Train all seeds at all rates and keep the best rate."""
         seeds = [seed for _ in self.rates for seed in range(self.seeds)]
         rates = [rate for rate in self.rates for _ in range(self.seeds)]
-        few = FUNCTIONS[self.function]
-        places = hidden_places(self.n, few.k, seeds)
-
-        def target(x: Tensor) -> Tensor:
-            return few.label(1 - 2 * x.gather(-1, places.unsqueeze(1).expand(-1, x.shape[1], -1)))
-
-        attention = attention_networks(self.n, few.k, seeds)
-        width = matched_width(attention.trained_parameters(), self.n)
-        network: AttentionFFNN | FFNN1 = (
-            attention if self.architecture == "attention" else seeded_ffnn(self.n, width, seeds)
-        )
-        network = network.float()
-        training = FreshTraining(steps=self.steps, batch=self.batch)
-        state = train_on_fresh_examples(network, target, self.n, seeds, rates, training)
-        accuracy = _checked_accuracy(network, target, self.n, len(seeds)).reshape(len(self.rates), self.seeds)
+        places = hidden_places(self.n, self.k, seeds)
+        target = hidden_target(self.labels, places)
+        network = self._networks(seeds).float()
+        fresh = FreshTraining(steps=self.steps, batch=self.batch)
+        state = train_on_fresh_examples(network, target, self.n, seeds, rates, fresh)
+        shape = (len(self.rates), self.seeds)
+        accuracy = _checked_accuracy(network, target, self.n, len(seeds)).reshape(shape)
         learned = accuracy > LEARNED_ACCURACY
         best = int(learned.sum(-1).argmax())
-        steps = state.finished_at.reshape(learned.shape)[best][learned[best]]
-        numbers: dict[str, Any] = {
-            "learned": int(learned[best].sum()),
-            "rate": self.rates[best],
-            "parameters": network.trained_parameters(),
-            "median_accuracy": float(accuracy[best].quantile(0.5)),
-            "median_steps": float(steps.double().quantile(0.5)) if len(steps) else None,
-        }
+        named = None
         if isinstance(network, AttentionFFNN):
-            looked = largest(network.attention().amax(-2), few.k)
-            named = (looked == places.sort(-1).values).all(-1).reshape(learned.shape)[best]
-            numbers["named_among_learned"] = int((named & learned[best]).sum())
-        return Result(numbers)
+            looked = largest(network.attention().amax(-2), self.k)
+            named = (looked == places.sort(-1).values).all(-1).reshape(shape)[best].tolist()
+        return Result(
+            FunctionTrainingNumbers(
+                learned=learned[best].tolist(),
+                accuracy=accuracy[best].tolist(),
+                steps=state.finished_at.reshape(shape)[best].tolist(),
+                named=named,
+                rate=self.rates[best],
+                parameters=network.trained_parameters(),
+            )
+        )
+
+    def _networks(self, seeds: Sequence[int]) -> AttentionFFNN | FFNN1:
+        attention = attention_networks(self.n, self.k, seeds)
+        if self.architecture == "attention":
+            return attention
+        return seeded_ffnn(self.n, matched_width(attention.trained_parameters(), self.n), seeds)
 
 
-def _configs(sizes: Sequence[int], seeds: int, steps: int, batch: int, rates: tuple[float, ...]) -> list[Task]:
+_Row = Row[FunctionTraining, FunctionTrainingNumbers]
+
+
+def _configs(
+    sizes: Sequence[int], seeds: int, steps: int, batch: int, rates: tuple[float, ...]
+) -> list[FunctionTraining]:
     return [
-        Task(function=name, n=n, architecture=kind, seeds=seeds, steps=steps, batch=batch, rates=rates)
-        for name in FUNCTIONS
+        FunctionTraining(
+            function=name,
+            labels=few.labels(),
+            n=n,
+            architecture=kind,
+            seeds=seeds,
+            steps=steps,
+            batch=batch,
+            rates=rates,
+        )
+        for name, few in FUNCTIONS.items()
         for n in sizes
         for kind in _ARCHITECTURES
     ]
 
 
-_Row = Row[Task, TaskNumbers]
-
-CONFIGS: dict[Scale, list[Task]] = {
+CONFIGS: dict[Scale, list[FunctionTraining]] = {
     "smoke": _configs((8,), 3, 15, 64, (0.03,)),
     "demo": _configs((16, 64), 4, 150, 128, (0.1, 0.03)),
     "reference": _configs((16, 64), 8, 250, 128, (0.1, 0.03)),
@@ -176,7 +223,23 @@ def hidden_places(n: int, k: int, seeds: Sequence[int]) -> Tensor:
     return torch.stack([torch.randperm(n, generator=seeded_generator(seed, "support"))[:k] for seed in seeds])
 
 
-def _checked_accuracy(network: nn.Module, target: Callable[[Tensor], Tensor], n: int, runs: int) -> Tensor:
+def hidden_target(labels: Sequence[int], places: Int64[Tensor, "runs k"]) -> Target:
+    """Return the labels as a function of bits (runs, batch, n), of which only the places count.
+
+    >>> exclusive_or = hidden_target((1, -1, -1, 1), torch.tensor([[0, 2]]))
+    >>> exclusive_or(torch.tensor([[[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]])).tolist()
+    [[-1.0, 1.0]]
+    """
+    answers, powers = torch.tensor(labels), 2 ** torch.arange(places.shape[-1])
+
+    def label(x: Tensor) -> Tensor:
+        seen = x.gather(-1, places.unsqueeze(1).expand(-1, x.shape[1], -1))
+        return answers[(seen.long() * powers).sum(-1)].to(x.dtype)
+
+    return label
+
+
+def _checked_accuracy(network: nn.Module, target: Target, n: int, runs: int) -> Tensor:
     x = torch.randint(0, 2, (_CHECKED_ON, n), generator=seeded_generator(0, "held-out")).float().expand(runs, -1, -1)
     with torch.no_grad():
         return (predicts_plus(network(x)) == (target(x) > 0)).double().mean(-1)
@@ -193,7 +256,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             chosen = [row for row in rows if (row.config.n, row.config.architecture) == (n, kind)]
             places = [names.index(row.config.function) + 0.16 * (index - 0.5) for row in chosen]
             style: dict[str, Any] = {"linestyle": "", "color": colour(index), "markersize": 8, "label": kind}
-            draw_shares(axes, places, [share_of([row]) for row in chosen], **style)
+            draw_shares(axes, places, [row.numbers.share for row in chosen], **style)
             counts[kind] = sorted({row.numbers.parameters for row in chosen})
         described = "; ".join(f"{kind} {' or '.join(map(str, count))}" for kind, count in counts.items())
         axes.set_title(f"n = {n} (trained numbers: {described})", fontsize=10)
@@ -220,16 +283,16 @@ def table(rows: Sequence[_Row]) -> Table:
     ]
 
     def line(row: _Row) -> list[str]:
-        steps, named = row.numbers.median_steps, row.numbers.get("named_among_learned")
+        steps, named = row.numbers.median_steps, row.numbers.named_among_learned
         return [
             row.config.function,
             FUNCTIONS[row.config.function].formula,
             str(row.config.n),
             row.config.architecture,
             str(row.numbers.parameters),
-            str(share_of([row])),
+            str(row.numbers.share),
             f"{row.numbers.rate:g}",
-            f"{row.numbers.median_accuracy:.4f}",
+            f"{median(row.numbers.accuracy):.4f}",
             "–" if steps is None else f"{steps:.0f}",
             "–" if named is None else str(named),
         ]
@@ -242,16 +305,16 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     sizes = sorted({row.config.n for row in rows})
 
     def compared(n: int) -> str:
-        cells = {(r.config.function, r.config.architecture): r for r in rows if r.config.n == n}
+        learned = {(r.config.function, r.config.architecture): sum(r.numbers.learned) for r in rows if r.config.n == n}
         parts = [
-            f"{name} {cells[name, 'attention'].numbers['learned']} against {cells[name, 'FFNN-1'].numbers['learned']}"
+            f"{name} {learned[name, 'attention']} against {learned[name, 'FFNN-1']}"
             for name in dict.fromkeys(row.config.function for row in rows)
         ]
         return f"n = {n}: " + ", ".join(parts)
 
     attention = [row for row in rows if row.config.architecture == "attention"]
-    learned = sum(row.numbers.learned for row in attention)
-    named = sum(row.numbers.named_among_learned for row in attention)
+    found = sum(sum(row.numbers.learned) for row in attention)
+    named = sum(row.numbers.named_among_learned or 0 for row in attention)
     return [
         Finding(
             "Open question: does the parameter efficiency of transformers carry over to other low-sensitivity "
@@ -261,7 +324,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         ),
         Finding(
             "(Do the heads find the bits?)",
-            f"In {named} of {learned} runs that learned with attention, the k most attended positions are the hidden "
+            f"In {named} of {found} runs that learned with attention, the k most attended positions are the hidden "
             "bits.",
         ),
     ]

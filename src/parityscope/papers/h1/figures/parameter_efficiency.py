@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -14,12 +15,14 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
+from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy
+from parityscope.runs import training
 from parityscope.theory import parity_ffnn_parameters
-from parityscope.training.learning import LEARNED_ACCURACY, learn
+from parityscope.training.learning import LEARNED_ACCURACY
 from parityscope.training.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 
 ID = "H1-parameter-efficiency"
@@ -33,22 +36,37 @@ TEXT = (
     "numbers some bit has no edge, and then no training can beat one half (Prop. 4)."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23, "paper": 900}
-Kind = Literal["FFNN-1", "bounded, fresh examples", "repaired, population"]
-_KINDS: tuple[Kind, ...] = get_args(Kind)
+_NETWORK, _FRESH, _POPULATION = _KINDS = ("FFNN-1", "bounded, fresh examples", "repaired, population")
 _EXACT_BITS, _ESTIMATE_EXAMPLES = 16, 2**14
 
 
-class SizeNumbers(Numbers):
-    """TODO."""
+class TriedModel(Numbers):
+    """One model that was trained, and which of its seeds learned."""
+
+    width: int | None  # none: a transformer
+    parameters: int
+    learned: tuple[bool, ...]
+    rate: float
+
+    @property
+    def share(self) -> Share:
+        """The share of seeds that learned."""
+        return wilson_share(sum(self.learned), len(self.learned))
 
 
-class Size(Config):
-    """One kind of model at one n and k; FFNN-1 grows through `widths` (in multiples of k) until every seed learns."""
+class GrowingNetworkNumbers(Numbers):
+    """Every width tried at its best rate, smallest first, and the accuracy without the edges of one hidden bit."""
+
+    tried: tuple[TriedModel, ...]
+    edge_missing: float | None  # none where it is not exact
+
+
+class GrowingNetwork(Config):
+    """FFNN-1 at one n and k: it grows through `widths` (in multiples of k) until every seed learns."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = SizeNumbers
+    NUMBERS: ClassVar[type[Numbers]] = GrowingNetworkNumbers
 
-    kind: Kind
     n: int
     k: int
     seeds: int
@@ -58,44 +76,30 @@ class Size(Config):
     rates: tuple[float, ...] = (0.03, 0.01)
 
     def run(self) -> Result:
-        """Train one kind of model at one size; FFNN-1 in growing widths."""
+        """Train growing widths, and one network that cannot see a hidden bit."""
         problems = draw_problems(self.n, self.k, range(self.seeds))
-        if self.kind == "FFNN-1":
-            return Result({"tried": _grow(self, problems), "edge_missing": _without_an_edge(self, problems[0])})
-        if self.kind == "repaired, population":
-            trained = learn(problems, "repaired", range(self.seeds))
-        else:
-            trained = learn(
-                problems,
-                "bounded",
-                range(self.seeds),
-                batch=self.batch,
-                optimiser="adam",
-                learning_rate=0.02,
-                steps=self.steps,
-                stop_risk=0.008,
-            )
-        numbers = {
-            "width": None,
-            "parameters": trained.model.trained_parameters(),
-            "learned": int(trained.learned.sum()),
-            "rate": float(trained.recipe.learning_rate),
-        }
-        return Result({"tried": [numbers]})
+        edge_missing = _without_an_edge(self, problems[0])
+        return Result(GrowingNetworkNumbers(tried=_grow(self, problems), edge_missing=edge_missing))
 
 
-def _configs(sizes: Sequence[int], ks: Sequence[int], seeds: int, steps: int, batch: int, **more: Any) -> list[Size]:
-    return [
-        Size(kind=kind, n=n, k=k, seeds=seeds, steps=steps, batch=batch, **more)
-        for k in ks
-        for kind in _KINDS
-        for n in sizes
-    ]
+def _configs(
+    sizes: Sequence[int], ks: Sequence[int], seeds: int, steps: int, batch: int, **more: Any
+) -> list[GrowingNetwork | ShownTraining]:
+    def network(n: int, k: int) -> GrowingNetwork:
+        return GrowingNetwork(n=n, k=k, seeds=seeds, steps=steps, batch=batch, **more)
+
+    def fresh(n: int, k: int) -> ShownTraining:
+        changes: dict[str, Any] = {"optimiser": "adam", "learning_rate": 0.02, "steps": steps, "stop_risk": 0.008}
+        trained = training("bounded", n, k, seeds=range(seeds), batch=batch, **changes)
+        return ShownTraining(label=_FRESH, training=trained)
+
+    def population(n: int, k: int) -> ShownTraining:
+        return ShownTraining(label=_POPULATION, training=training("repaired", n, k, seeds=range(seeds)))
+
+    return [config(n, k) for k in ks for config in (network, fresh, population) for n in sizes]
 
 
-_Row = Row[Size, SizeNumbers]
-
-CONFIGS: dict[Scale, list[Size]] = {
+CONFIGS: dict[Scale, list[GrowingNetwork | ShownTraining]] = {
     "smoke": _configs((5, 6), (2,), 4, 60, 64, widths=(1, 8)),
     "demo": _configs((8, 16, 32), (3,), 4, 300, 128, rates=(0.03,)),
     "reference": _configs((8, 16, 32), (3,), 8, 600, 128),
@@ -119,29 +123,25 @@ def parity_target(problems: Sequence[Parity]) -> Target:
     return label
 
 
-def _grow(config: Size, problems: Sequence[Parity]) -> list[dict[str, Any]]:
+def _grow(config: GrowingNetwork, problems: Sequence[Parity]) -> tuple[TriedModel, ...]:
     """Return what each width reached at its best rate, smallest first, until one learned every seed."""
-    tried = []
+    tried: list[TriedModel] = []
     seeds = [seed for _ in config.rates for seed in range(config.seeds)]
     rates = [rate for rate in config.rates for _ in range(config.seeds)]
     many = list(problems) * len(config.rates)
-    for multiple in config.widths:
-        net = seeded_ffnn(config.n, multiple * config.k, seeds).float()
-        training = FreshTraining(steps=config.steps, batch=config.batch)
-        train_on_fresh_examples(net, parity_target(many), config.n, seeds, rates, training)
-        learned = network_learned(net, many).reshape(len(config.rates), config.seeds).sum(-1)
-        best = int(learned.argmax())
-        tried.append(
-            {
-                "width": multiple * config.k,
-                "parameters": net.trained_parameters(),
-                "learned": int(learned[best]),
-                "rate": config.rates[best],
-            }
+    for width in (multiple * config.k for multiple in config.widths):
+        net = seeded_ffnn(config.n, width, seeds).float()
+        fresh = FreshTraining(steps=config.steps, batch=config.batch)
+        train_on_fresh_examples(net, parity_target(many), config.n, seeds, rates, fresh)
+        learned = network_learned(net, many).reshape(len(config.rates), config.seeds)
+        best = int(learned.sum(-1).argmax())
+        one = TriedModel(
+            width=width, parameters=net.trained_parameters(), learned=learned[best].tolist(), rate=config.rates[best]
         )
-        if tried[-1]["learned"] == config.seeds:
+        tried.append(one)
+        if all(one.learned):
             break
-    return tried
+    return tuple(tried)
 
 
 def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " runs"]:
@@ -172,46 +172,61 @@ class _BlindFFNN(FFNN1):
         return super().forward(x * seen)
 
 
-def _without_an_edge(config: Size, problem: Parity) -> float | None:
+def _without_an_edge(config: GrowingNetwork, problem: Parity) -> float | None:
     """Return the exact accuracy of a trained FFNN-1 that lacks the edges of one hidden bit (Prop. 4)."""
     if config.n > _EXACT_BITS:
         return None
     net = _BlindFFNN(config.n, 8 * config.k, runs=(1,), generator=seeded_generator(0, "start"))
     net.missing = problem.support[0]
-    training = FreshTraining(steps=min(200, config.steps), batch=config.batch)
-    train_on_fresh_examples(net, parity_target([problem]), config.n, [0], [config.rates[0]], training)
+    fresh = FreshTraining(steps=min(200, config.steps), batch=config.batch)
+    train_on_fresh_examples(net, parity_target([problem]), config.n, [0], [config.rates[0]], fresh)
     return float(population_accuracy(net, [problem]).value)
 
 
-def _share(row: _Row, one: dict[str, Any]) -> Share:
-    return wilson_share(one["learned"], row.config.seeds)
+class TriedModels(NamedTuple):
+    """What a row says of one kind at one size: the models tried, smallest first."""
+
+    kind: str
+    n: int
+    k: int
+    tried: Sequence[TriedModel]
+
+    @property
+    def smallest(self) -> TriedModel | None:
+        """The first model that learned in more than half of the seeds."""
+        return next((one for one in self.tried if 2 * sum(one.learned) > len(one.learned)), None)
 
 
-def smallest(row: _Row) -> dict[str, Any] | None:
-    """Return the first model of a row that learned in more than half of the seeds.
+def tried_models(row: Row[Any, Any]) -> TriedModels:
+    """Return what was tried, whether networks or heads.
 
-    >>> tried = [{"width": 2, "learned": 2}, {"width": 4, "learned": 3}]
-    >>> smallest(Row("", {"seeds": 4}, {"tried": tried}))["width"]
-    4
+    >>> config = next(one for one in CONFIGS["smoke"] if isinstance(one, ShownTraining))
+    >>> one = tried_models(Row.of(config, config.training.run()))
+    >>> one.kind, one.n, one.tried[0].parameters
+    ('bounded, fresh examples', 5, 48)
     """
-    return next((one for one in row.numbers.tried if 2 * one["learned"] > row.config.seeds), None)
+    if isinstance(row.config, GrowingNetwork):
+        return TriedModels(_NETWORK, row.config.n, row.config.k, row.numbers.tried)
+    trained = row.config.training
+    heads = TriedModel(
+        width=None,
+        parameters=row.numbers.parameters,
+        learned=row.numbers.learned,
+        rate=float(trained.recipe.learning_rate),
+    )
+    return TriedModels(row.config.label, trained.n, trained.k, [heads])
 
 
-def plot(rows: Sequence[_Row]) -> Figure:
+def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
     """Draw the smallest model that learns against n, and every model tried with its share."""
-    ks = sorted({row.config.k for row in rows})
+    every = [tried_models(row) for row in rows]
+    ks, sizes = sorted({one.k for one in every}), sorted({one.n for one in every})
     figure, panels = new_figure(5 + 4.5 * len(ks), 4.6, 1, 2 * len(ks), width_ratios=[1.15] * len(ks) + [1] * len(ks))
-    sizes = sorted({row.config.n for row in rows})
     for column, k in enumerate(ks):
         axes, shares = panels[column], panels[len(ks) + column]
         for index, kind in enumerate(_KINDS):
-            chosen = [row for row in rows if (row.config.kind, row.config.k) == (kind, k)]
-            found = [(row.config.n, smallest(row)) for row in chosen]
-            line = [(n, one["parameters"]) for n, one in found if one]
-            axes.plot([n for n, _ in line], [p for _, p in line], "o-", color=colour(index), label=kind)
-            missing = [(row.config.n, row.numbers.tried[-1]["parameters"]) for row in chosen if not smallest(row)]
-            hollow = {"marker": "o", "linestyle": "", "fillstyle": "none", "color": colour(index)}
-            axes.plot([n for n, _ in missing], [p for _, p in missing], **hollow)
+            chosen = [one for one in every if (one.kind, one.k) == (kind, k)]
+            _draw_smallest(axes, chosen, index)
             _draw_tried(shares, chosen, index)
         axes.plot(sizes, [n + 3 for n in sizes], ":", color="#888888", label="n + 3" if column == 0 else None)
         axes.set(
@@ -226,59 +241,65 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def _draw_tried(axes: Any, rows: Sequence[_Row], index: int) -> None:
-    for row in rows:
-        tried = row.numbers.tried
-        values = [_share(row, one) for one in tried]
-        places = [one["parameters"] for one in tried]
-        ends = ([s.value - s.low for s in values], [s.high - s.value for s in values])
-        clipped = [[max(0.0, end) for end in side] for side in ends]
-        heights = [share.value for share in values]
-        axes.errorbar(places, heights, yerr=clipped, marker="o", color=colour(index), alpha=0.75, capsize=2)
-        if len(tried) > 1:
-            where = {"xytext": (6, -3), "textcoords": "offset points", "fontsize": 8}
-            axes.annotate(f"n = {row.config.n}", (places[0], heights[0]), **where)
+def _draw_smallest(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
+    found = [(one.n, one.smallest.parameters) for one in every if one.smallest]
+    axes.plot([n for n, _ in found], [p for _, p in found], "o-", color=colour(index), label=_KINDS[index])
+    missing = [(one.n, one.tried[-1].parameters) for one in every if not one.smallest]
+    hollow: dict[str, Any] = {"marker": "o", "linestyle": "", "fillstyle": "none", "color": colour(index)}
+    axes.plot([n for n, _ in missing], [p for _, p in missing], **hollow)
 
 
-def table(rows: Sequence[_Row]) -> Table:
+def _draw_tried(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
+    for one in every:
+        places, shares = [model.parameters for model in one.tried], [model.share for model in one.tried]
+        heights = [share.value for share in shares]
+        below = [max(0.0, share.value - share.low) for share in shares]
+        above = [max(0.0, share.high - share.value) for share in shares]
+        axes.errorbar(places, heights, yerr=[below, above], marker="o", color=colour(index), alpha=0.75, capsize=2)
+        if len(one.tried) > 1:
+            where: dict[str, Any] = {"xytext": (6, -3), "textcoords": "offset points", "fontsize": 8}
+            axes.annotate(f"n = {one.n}", (places[0], heights[0]), **where)
+
+
+def table(rows: Sequence[Row[Any, Any]]) -> Table:
     """Return every model tried."""
     header = ["model", "n", "k", "width", "trained numbers", "learned", "best rate"]
     return Table(
         header,
         [
             [
-                row.config.kind,
-                str(row.config.n),
-                str(row.config.k),
-                "–" if one["width"] is None else str(one["width"]),
-                str(one["parameters"]),
-                str(_share(row, one)),
-                f"{one['rate']:g}",
+                one.kind,
+                str(one.n),
+                str(one.k),
+                "–" if model.width is None else str(model.width),
+                str(model.parameters),
+                str(model.share),
+                f"{model.rate:g}",
             ]
-            for row in rows
-            for one in row.numbers.tried
+            for one in map(tried_models, rows)
+            for model in one.tried
         ],
     )
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
+def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
     """Compare smallest models at the largest n, and state what a missing edge does."""
-    largest = max(row.config.n for row in rows)
-    ks = sorted({row.config.k for row in rows})
+    every = [tried_models(row) for row in rows]
+    largest, ks = max(one.n for one in every), sorted({one.k for one in every})
 
     def counts(kind: str) -> str:
         parts = []
         for k in ks:
-            chosen = [row for row in rows if (row.config.kind, row.config.k) == (kind, k)]
-            found = {row.config.n: smallest(row) for row in chosen}
-            listed = ", ".join(f"{one['parameters'] if one else 'none'} (n = {n})" for n, one in found.items())
-            parts.append(f"k = {k}: {listed}")
+            chosen = [one for one in every if (one.kind, one.k) == (kind, k)]
+            listed = [f"{one.smallest.parameters if one.smallest else 'none'} (n = {one.n})" for one in chosen]
+            parts.append(f"k = {k}: {', '.join(listed)}")
         return f"{kind}: " + "; ".join(parts)
 
-    matched = [one for row in rows for one in row.numbers.tried if one["width"] == row.config.k]
-    trials = sum(row.config.seeds for row in rows for one in row.numbers.tried if one["width"] == row.config.k)
-    share = wilson_share(sum(one["learned"] for one in matched), trials)
-    edges = [row.numbers.edge_missing for row in rows if row.numbers.get("edge_missing") is not None]
+    matched = [learned for one in every for model in one.tried if model.width == one.k for learned in model.learned]
+    share = wilson_share(sum(matched), len(matched))
+    networks: list[Row[GrowingNetwork, GrowingNetworkNumbers]]
+    networks = [row for row in rows if isinstance(row.config, GrowingNetwork)]
+    edges = [row.numbers.edge_missing for row in networks if row.numbers.edge_missing is not None]
     return [
         Finding(
             "Transformers learn k-parity with O(k) parameters; FFNNs need Ω(n).",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from pydantic import Field
 from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
@@ -18,9 +17,10 @@ from parityscope.core.ties import tolerance
 from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import Parity, draw_problems, seeded_generator
+from parityscope.problems import Parity, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import LEARNED_ACCURACY, learn
+from parityscope.runs import Training, training
+from parityscope.training.learning import LEARNED_ACCURACY, train
 
 ID = "H1-reading-support"
 TITLE = "Reading the hidden bits off the heads"
@@ -40,78 +40,80 @@ _CHECKED_ON = 32  # fresh examples; a wrong reading agrees with all of them with
 _GROWTH = 1.2  # stages are spaced like this, because little happens late
 
 
-class TrainingNumbers(Numbers):
-    """TODO."""
+class SupportReadingNumbers(Numbers):
+    """What the final heads say, one entry per seed."""
+
+    learned: tuple[bool, ...]
+    largest_right: tuple[bool, ...]
+    above_half_right: tuple[bool, ...]
+    confirmed: tuple[bool, ...]  # the reading above ½, by fresh examples
+
+    @property
+    def confirmed_but_wrong(self) -> int:
+        """How many confirmed readings are not the hidden bits."""
+        pairs = zip(self.confirmed, self.above_half_right, strict=True)
+        return sum(confirmed and not right for confirmed, right in pairs)
 
 
-class Training(Config):
-    """One recipe at one size."""
+class SupportReading(Config):
+    """The heads of a training, read at every stage."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = TrainingNumbers
+    NUMBERS: ClassVar[type[Numbers]] = SupportReadingNumbers
 
-    label: str
-    recipe: str
-    n: int
-    k: int
-    seeds: int
-    samples: int | None = None
-    overrides: Mapping[str, Any] = Field(default_factory=dict)
+    training: Training
+
+    @property
+    def label(self) -> str:
+        """What it is called in the figure."""
+        name, samples = self.training.recipe.name.replace("-", " "), self.training.samples
+        return f"{name}, k = {self.training.k}" + ("" if samples is None else f", N = {samples}")
 
     def run(self) -> Result:
-        """Train all seeds and read the heads at every stage."""
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, self.k, seeds)
-        hidden = torch.stack([problem.mask() for problem in problems])
-        stages: list[int] = []
-        kept: dict[str, list[Tensor]] = {name: [] for name in ("gap", "largest", "above_half", "accurate")}
-
-        def read(step: int, model: ParityTransformer) -> None:
-            if stages and step < max(stages[-1] + 1, _GROWTH * stages[-1]):
-                return
-            stages.append(step)
-            _keep(kept, model, self.k, hidden, problems)
-
-        trained = learn(
-            problems, self.recipe, seeds, samples=self.samples, on_record=read, record_every=2, **self.overrides
+        """Train all seeds and read their heads."""
+        of = self.training
+        stages = _Stages(of.problems())
+        trained = train(
+            stages.problems,
+            [of.recipe],
+            of.seeds,
+            samples=of.samples,
+            on_record=stages.read_now_and_then,
+            record_every=of.record_every,
         )
-        stages.append(int(trained.steps.max()) + 1)
-        _keep(kept, trained.model, self.k, hidden, problems)
-        arrays = {name: torch.stack(values) for name, values in kept.items()}
-        final = read_support(trained.model.score_weights().detach(), self.k)
-        confirmed = [
-            reading_is_confirmed(reading, problem, seeded_generator(seed, "held-out"))
-            for reading, problem, seed in zip(final.above_half, problems, seeds, strict=True)
-        ]
-        right = (final.above_half == hidden).all(-1)
-        numbers = {
-            "learned": int(trained.learned.sum()),
-            "largest_right": int(arrays["largest"][-1].sum()),
-            "above_half_right": int(right.sum()),
-            "confirmed": sum(confirmed),
-            "confirmed_but_wrong": sum(yes and not bool(ok) for yes, ok in zip(confirmed, right, strict=True)),
-        }
-        return Result(numbers, {"stages": torch.tensor(stages), "learned": trained.learned, **arrays})
+        stages.read(int(trained.steps.max()) + 1, trained.model)
+        arrays = stages.arrays()
+        final = read_support(trained.model.score_weights().detach(), of.k)
+        numbers = SupportReadingNumbers(
+            learned=trained.learned.tolist(),
+            largest_right=arrays["largest"][-1].tolist(),
+            above_half_right=arrays["above_half"][-1].tolist(),
+            confirmed=tuple(
+                reading_is_confirmed(reading, problem, seeded_generator(seed, "held-out"))
+                for reading, problem, seed in zip(final.above_half, stages.problems, of.seeds, strict=True)
+            ),
+        )
+        return Result(numbers, arrays)
 
 
-def _configs(n: int, seeds: int, samples: Sequence[int], as_written: int, as_coded: int) -> list[Training]:
-    def entry(label: str, recipe: str, k: int, **more: Any) -> Training:
-        return Training(label=label, recipe=recipe, n=n, k=k, seeds=seeds, **more)
+_Row = Row[SupportReading, SupportReadingNumbers]
 
-    rate = {"learning_rate": 0.2, "steps": as_coded}
+
+def _configs(n: int, seeds: int, samples: Sequence[int], as_written: int, as_coded: int) -> list[SupportReading]:
+    def reading(recipe: str, k: int = 3, **more: Any) -> SupportReading:
+        return SupportReading(training=training(recipe, n, k, seeds=range(seeds), record_every=2, **more))
+
     return [
-        entry("as written, k = 3", "as-written", 3, overrides={"learning_rate": 0.1, "steps": as_written}),
-        entry("as coded, k = 2", "as-coded", 2, overrides=rate),
-        entry("as coded, k = 3", "as-coded", 3, overrides=rate),
-        entry("repaired, k = 3", "repaired", 3),
-        entry("bounded, k = 3", "bounded", 3),
-        *(entry(f"bounded, k = 3, N = {count}", "bounded", 3, samples=count) for count in samples),
+        reading("as-written", learning_rate=0.1, steps=as_written),
+        reading("as-coded", 2, learning_rate=0.2, steps=as_coded),
+        reading("as-coded", 3, learning_rate=0.2, steps=as_coded),
+        reading("repaired"),
+        reading("bounded"),
+        *(reading("bounded", samples=count) for count in samples),
     ]
 
 
-_Row = Row[Training, TrainingNumbers]
-
-CONFIGS: dict[Scale, list[Training]] = {
+CONFIGS: dict[Scale, list[SupportReading]] = {
     "smoke": _configs(6, 4, (100,), 20, 60),
     "demo": _configs(12, 8, (200, 400, 2000), 60, 600),
     "reference": _configs(12, 16, (200, 400, 2000), 100, 600),
@@ -162,15 +164,32 @@ def reading_is_confirmed(reading: Bool[Tensor, " n"], problem: Parity, generator
     return bool((named.label(x) == y).all())
 
 
-def _keep(
-    kept: dict[str, list[Tensor]], model: ParityTransformer, k: int, hidden: Tensor, problems: Sequence[Parity]
-) -> None:
-    with torch.no_grad():
-        reading = read_support(model.score_weights(), k)
-        kept["gap"].append(reading.gap)
-        kept["largest"].append((reading.largest == hidden).all(-1))
-        kept["above_half"].append((reading.above_half == hidden).all(-1))
-        kept["accurate"].append(measured_accuracy(model, problems).value > LEARNED_ACCURACY)
+class _Stages:
+    """Reads the heads of all runs at some steps of a training."""
+
+    def __init__(self, problems: Sequence[Parity]) -> None:
+        self.problems = problems
+        self.hidden = torch.stack([problem.mask() for problem in problems])
+        self.steps: list[int] = []
+        self.kept: dict[str, list[Tensor]] = {name: [] for name in ("gap", "largest", "above_half", "accurate")}
+
+    def read_now_and_then(self, step: int, model: ParityTransformer) -> None:
+        if not self.steps or step >= max(self.steps[-1] + 1, _GROWTH * self.steps[-1]):
+            self.read(step, model)
+
+    def read(self, step: int, model: ParityTransformer) -> None:
+        with torch.no_grad():
+            reading = read_support(model.score_weights(), model.k)
+            accurate = measured_accuracy(model, self.problems).value > LEARNED_ACCURACY
+        self.steps.append(step)
+        self.kept["gap"].append(reading.gap)
+        self.kept["largest"].append((reading.largest == self.hidden).all(-1))
+        self.kept["above_half"].append((reading.above_half == self.hidden).all(-1))
+        self.kept["accurate"].append(accurate)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Return `stages`, their steps, and what was read at each: (stages, runs)."""
+        return {"stages": torch.tensor(self.steps), **{name: torch.stack(one) for name, one in self.kept.items()}}
 
 
 def calibration(rows: Sequence[_Row], *, learned: bool) -> list[tuple[float, float, Share]]:
@@ -178,16 +197,18 @@ def calibration(rows: Sequence[_Row], *, learned: bool) -> list[tuple[float, flo
 
     The share's interval is that of as many trials as runs fell into the bin.
 
+    >>> yes = (True,)  # one run
+    >>> read = SupportReadingNumbers(learned=yes, largest_right=yes, above_half_right=yes, confirmed=yes)
     >>> stages = {"gap": torch.tensor([[0.01], [0.75]]), "largest": torch.tensor([[False], [True]])}
-    >>> row = Row("", {}, {}, {**stages, "learned": torch.tensor([True])})
-    >>> [(round(gap, 2), value) for gap, value, _ in calibration([row], learned=True)]
+    >>> points = calibration([Row(CONFIGS["smoke"][0], read, stages)], learned=True)
+    >>> [(round(gap, 2), value) for gap, value, _ in points]
     [(0.01, 0.0), (0.75, 1.0)]
     """
     points = []
     for low, high in pairwise(_GAPS):
         gaps, rights, runs = [], [], 0
         for row in rows:
-            chosen = row.arrays["learned"].bool() == learned
+            chosen = torch.tensor(row.numbers.learned) == learned
             inside = (row.arrays["gap"] >= low) & (row.arrays["gap"] < high) & chosen
             gaps.append(row.arrays["gap"][inside])
             rights.append(row.arrays["largest"][inside].double())
@@ -203,7 +224,7 @@ def _first_times(row: _Row) -> list[tuple[int, int]]:
     """Return, for runs that learned, when the rule was first right for good and when accuracy first passed 99 %."""
     pairs = []
     stages = row.arrays["stages"]
-    for index in row.arrays["learned"].bool().nonzero().flatten().tolist():
+    for index in (run for run, learned in enumerate(row.numbers.learned) if learned):
         wrong = (~row.arrays["largest"][:, index].bool()).nonzero().flatten()
         named = int(stages[int(wrong[-1]) + 1]) if len(wrong) else int(stages[0])
         accurate = row.arrays["accurate"][:, index].bool().nonzero().flatten()
@@ -211,14 +232,21 @@ def _first_times(row: _Row) -> list[tuple[int, int]]:
     return pairs
 
 
+def _share(of_seeds: Sequence[bool]) -> Share:
+    return wilson_share(sum(of_seeds), len(of_seeds))
+
+
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw final shares, calibration of the gap, and when reading and accuracy come."""
     figure, (left, middle, right) = new_figure(14, 4.9, 1, 3, width_ratios=[1.35, 1, 1])
-    names = (("largest_right", "k largest"), ("above_half_right", "above 1/2"), ("learned", "learned"))
-    for index, (name, label) in enumerate(names):
+    after = {
+        "k largest": [row.numbers.largest_right for row in rows],
+        "above 1/2": [row.numbers.above_half_right for row in rows],
+        "learned": [row.numbers.learned for row in rows],
+    }
+    for index, (label, every) in enumerate(after.items()):
         places = [place + 0.2 * (index - 1) for place in range(len(rows))]
-        shares = [wilson_share(row.numbers[name], row.config.seeds) for row in rows]
-        draw_shares(left, places, shares, linestyle="", color=colour(index), label=label)
+        draw_shares(left, places, [_share(one) for one in every], linestyle="", color=colour(index), label=label)
     left.set_xticks(range(len(rows)), [row.config.label.replace(", ", "\n") for row in rows], fontsize=8)
     left.set(ylabel="share of seeds", title="after training")
     left.legend(loc="lower right", fontsize=9)
@@ -228,7 +256,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     middle.set(xlabel="gap after the k-th weight", ylabel="rule right", title="calibration over all stages")
     middle.legend(loc="lower right", fontsize=9)
     latest = 2
-    for index, row in enumerate(row for row in rows if row.numbers.learned):
+    for index, row in enumerate(row for row in rows if any(row.numbers.learned)):
         pairs = _first_times(row)
         latest = max(latest, *(max(pair) for pair in pairs))
         accurate, named = [max(1, a) for _, a in pairs], [max(1, s) for s, _ in pairs]
@@ -249,10 +277,10 @@ def table(rows: Sequence[_Row]) -> Table:
         [
             [
                 row.config.label,
-                str(wilson_share(row.numbers.learned, row.config.seeds)),
-                str(wilson_share(row.numbers.largest_right, row.config.seeds)),
-                str(wilson_share(row.numbers.above_half_right, row.config.seeds)),
-                str(row.numbers.confirmed),
+                str(_share(row.numbers.learned)),
+                str(_share(row.numbers.largest_right)),
+                str(_share(row.numbers.above_half_right)),
+                str(sum(row.numbers.confirmed)),
                 str(row.numbers.confirmed_but_wrong),
             ]
             for row in rows
@@ -262,29 +290,30 @@ def table(rows: Sequence[_Row]) -> Table:
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Answer the open question by counts: after training, by confidence, and before accuracy."""
-    total = {name: sum(row.numbers[name] for row in rows) for name in rows[0].numbers}
-    accurate = [row.arrays["accurate"][-1].bool() for row in rows]
-    named = [row.arrays["above_half"][-1].bool() for row in rows]
-    accurate_and_named = sum(int((a & b).sum()) for a, b in zip(accurate, named, strict=True))
+    final = [(row.numbers.learned, row.numbers.largest_right) for row in rows]
+    unlearned = [right for pair in final for learned, right in zip(*pair, strict=True) if not learned]
+    accurate = [bool(one) for row in rows for one in row.arrays["accurate"][-1]]
+    named = [one for row in rows for one in row.numbers.above_half_right]
+    accurate_and_named = sum(a and b for a, b in zip(accurate, named, strict=True))
     wide = [(row.arrays["gap"] >= 0.6, row.arrays["largest"].bool()) for row in rows]
     stages, right = sum(int(w.sum()) for w, _ in wide), sum(int((w & r).sum()) for w, r in wide)
     pairs = [pair for row in rows for pair in _first_times(row)]
+    confirmed = sum(sum(row.numbers.confirmed) for row in rows)
+    wrong = sum(row.numbers.confirmed_but_wrong for row in rows)
     earlier = sum(named_at < accurate_at for named_at, accurate_at in pairs)
-    not_learned = sum(row.config.seeds for row in rows) - total["learned"]
     return [
         Finding(
             "Open question: can the parity set be recovered from the learned heads?",
-            f"Of {sum(int(a.sum()) for a in accurate)} runs with an accuracy above 99 %, {accurate_and_named} name the "
+            f"Of {sum(accurate)} runs with an accuracy above 99 %, {accurate_and_named} name the "
             "hidden bits exactly by the weights above 1/2, without knowing k. Of the "
-            f"{not_learned} runs that did not learn, {total['largest_right'] - total['learned']} name them by the k "
-            "largest.",
+            f"{len(unlearned)} runs that did not learn, {sum(unlearned)} name them by the k largest.",
         ),
         Finding(
             "(With which confidence?)",
             f"At a gap of 0.6 or more the rule was right at {right} of {stages} stages; at the other {stages - right} "
             "the heads were sure of wrong bits: the gap says how sharp attention is, not that it is right. Readings "
-            f"above 1/2 checked against {_CHECKED_ON} fresh examples: {total['confirmed']} confirmed, "
-            f"{total['confirmed_but_wrong']} of them wrong.",
+            f"above 1/2 checked against {_CHECKED_ON} fresh examples: {confirmed} confirmed, "
+            f"{wrong} of them wrong.",
         ),
         Finding(
             "(Before or after accuracy?)",

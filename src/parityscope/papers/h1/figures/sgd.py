@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
-import torch
 from matplotlib.figure import Figure
-from pydantic import Field
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.measures import found_support, measured_accuracy
-from parityscope.models import ParityTransformer
-from parityscope.papers.cells import share_of
+from parityscope.core.statistics import median
+from parityscope.papers.cells import ShownTraining, TrainingRow, of_learned
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import draw_problems
-from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import LEARNED_ACCURACY, learn
+from parityscope.runs import training
 
 ID = "H1-sgd"
 TITLE = "Full batch against stochastic descent"
@@ -31,62 +25,6 @@ TEXT = (
     "H1-success)."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 38, "paper": 400}
-_RECORD_EVERY = 10
-
-
-class CellNumbers(Numbers):
-    """TODO."""
-
-
-class Cell(Config):
-    """One recipe and optimiser at one batch size; no batch means the population."""
-
-    ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = CellNumbers
-
-    label: str
-    recipe: str
-    n: int
-    k: int
-    seeds: int
-    batch: int | None
-    overrides: Mapping[str, Any] = Field(default_factory=dict)
-
-    def run(self) -> Result:
-        """Train all seeds of one cell and note when each first had learned."""
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, self.k, seeds)
-        supports = torch.tensor([problem.support for problem in problems])
-        learned_at = torch.full((self.seeds,), -1)
-
-        def note(step: int, model: ParityTransformer) -> None:
-            with torch.no_grad():
-                named = (found_support(model.score_weights(), self.k) == supports).all(-1) & (learned_at < 0)
-                if bool(named.any()):
-                    right = measured_accuracy(model, problems).value > LEARNED_ACCURACY
-                    learned_at[named & right] = step
-
-        trained = learn(
-            problems,
-            self.recipe,
-            seeds,
-            batch=self.batch,
-            on_record=note,
-            record_every=_RECORD_EVERY,
-            **self.overrides,
-        )
-        learned = trained.learned
-        steps = torch.where(learned_at >= 0, learned_at, trained.steps)[learned]
-        return Result(
-            {
-                "learned": int(learned.sum()),
-                "ever_learned": int(((learned_at >= 0) | learned).sum()),
-                "recovered": int(trained.recovered.sum()),
-                "learning_rate": float(trained.recipe.learning_rate),
-                "learned_at": sorted(steps.tolist()),
-            }
-        )
-
 
 _ADAM, _PLAIN = {"optimiser": "adam"}, {"optimiser": "gradient-descent"}
 # The bounded readouts descend on the hinge in both modes, so that only the examples differ. A hinge risk below 0.01
@@ -101,25 +39,16 @@ _METHODS: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
 )
 
 
-def _configs(n: int, seeds: int, batches: Sequence[int | None], steps: int) -> list[Cell]:
+def _configs(n: int, seeds: int, batches: Sequence[int | None], steps: int) -> list[ShownTraining]:
+    asked: dict[str, Any] = {"seeds": range(seeds), "watch": ("learned",), "steps": steps}
     return [
-        Cell(
-            label=f"{label}, k = {k}",
-            recipe=recipe,
-            n=n,
-            k=k,
-            seeds=seeds,
-            batch=batch,
-            overrides={**overrides, "steps": steps},
-        )
-        for label, recipe, k, overrides in _METHODS
+        ShownTraining(label=f"{label}, k = {k}", training=training(recipe, n, k, batch=batch, **asked, **changes))
+        for label, recipe, k, changes in _METHODS
         for batch in batches
     ]
 
 
-_Row = Row[Cell, CellNumbers]
-
-CONFIGS: dict[Scale, list[Cell]] = {
+CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _configs(6, 4, (32, None), 80),
     "demo": _configs(12, 8, (32, None), 300),
     "reference": _configs(12, 16, (32, 256, None), 600),
@@ -127,23 +56,21 @@ CONFIGS: dict[Scale, list[Cell]] = {
 }
 
 
-def plot(rows: Sequence[_Row]) -> Figure:
+def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw share, steps and examples against the batch size; the full batch stands at the right."""
     figure, (left, middle, right) = new_figure(13.5, 4.8, 1, 3)
     labels = list(dict.fromkeys(row.config.label for row in rows))
-    batches = sorted({row.config.batch for row in rows if row.config.batch})
+    batches = sorted({row.config.training.batch for row in rows if row.config.training.batch})
     places: dict[int | None, int] = {**{batch: place for place, batch in enumerate(batches)}, None: len(batches)}
     for index, label in enumerate(labels):
         chosen = [row for row in rows if row.config.label == label]
         shift = 0.07 * (index - (len(labels) - 1) / 2)
         style = {"color": colour(index), "linestyle": "--" if "plain" in label else "-"}
-        where = [places[row.config.batch] + shift for row in chosen]
-        draw_shares(left, where, [share_of([row]) for row in chosen], label=label, **style)
-        timed = [(place, row) for place, row in zip(where, chosen, strict=True) if row.numbers.learned_at]
-        _draw_spans(middle, [(place, row.numbers.learned_at) for place, row in timed], style)
-        fresh = [(place, row) for place, row in timed if row.config.batch]
-        spans = [(place, [t * row.config.batch for t in row.numbers.learned_at]) for place, row in fresh]
-        _draw_spans(right, spans, style)
+        where = [places[row.config.training.batch] + shift for row in chosen]
+        draw_shares(left, where, [row.numbers.share for row in chosen], label=label, **style)
+        timed = [(place, row) for place, row in zip(where, chosen, strict=True) if any(row.numbers.learned)]
+        _draw_spans(middle, [(place, _learned_at(row)) for place, row in timed], style)
+        _draw_spans(right, [(place, _examples(row)) for place, row in timed if row.config.training.batch], style)
     left.set(ylabel="share of seeds", title="learned")
     middle.set(ylabel="step", yscale="log", title="first step at which a run had learned")
     right.set(ylabel="examples", yscale="log", title="examples seen until then")
@@ -155,6 +82,18 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
+def _learned_at(row: TrainingRow) -> list[int]:
+    """Return the step at which each seed that learned had done so for the first time."""
+    assert row.numbers.learned_at is not None  # it was watched
+    noted = [last if at is None else at for at, last in zip(row.numbers.learned_at, row.numbers.steps, strict=True)]
+    return of_learned(row.numbers, noted)
+
+
+def _examples(row: TrainingRow) -> list[int]:
+    """Return how many examples it had seen by then."""
+    return [step * (row.config.training.batch or 0) for step in _learned_at(row)]
+
+
 def _draw_spans(axes: Any, spans: Sequence[tuple[float, Sequence[int]]], style: Mapping[str, Any]) -> None:
     if spans:
         medians = [median(values) for _, values in spans]
@@ -163,47 +102,48 @@ def _draw_spans(axes: Any, spans: Sequence[tuple[float, Sequence[int]]], style: 
         axes.errorbar([place for place, _ in spans], medians, yerr=(below, above), marker="o", capsize=3, **style)
 
 
-def table(rows: Sequence[_Row]) -> Table:
+def table(rows: Sequence[TrainingRow]) -> Table:
     """Return every cell."""
     header = ["recipe", "rate", "batch", "learned", "support named", "learned at step (median)", "examples (median)"]
 
-    def line(row: _Row) -> list[str]:
-        batch, times = row.config.batch, row.numbers.learned_at
+    def line(row: TrainingRow) -> list[str]:
+        asked, some = row.config.training, any(row.numbers.learned)
         return [
             row.config.label,
-            f"{row.numbers.learning_rate:g}",
-            str(batch) if batch else "population",
-            str(share_of([row])),
-            str(row.numbers.recovered),
-            f"{median(times):.0f}" if times else "–",
-            f"{median(times) * batch:.0f}" if times and batch else "–",
+            f"{asked.recipe.learning_rate:g}",
+            str(asked.batch) if asked.batch else "population",
+            str(row.numbers.share),
+            str(sum(row.numbers.recovered)),
+            f"{median(_learned_at(row)):.0f}" if some else "–",
+            f"{median(_examples(row)):.0f}" if some and asked.batch else "–",
         ]
 
     return Table(header, [line(row) for row in rows])
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
+def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Compare fresh batches with the full batch, and count examples."""
     labels = list(dict.fromkeys(row.config.label for row in rows))
 
     def compared(label: str) -> str:
         chosen = [row for row in rows if row.config.label == label]
         parts = [
-            f"{row.numbers.learned} of {row.config.seeds} "
-            + (f"at batch {row.config.batch}" if row.config.batch else "with the full batch")
+            f"{sum(row.numbers.learned)} of {len(row.numbers.learned)} "
+            + (f"at batch {row.config.training.batch}" if row.config.training.batch else "with the full batch")
             for row in chosen
         ]
         return f"{label}: " + ", ".join(parts)
 
-    best = [row for row in rows if row.config.batch and row.numbers.learned == row.config.seeds]
-    fewest = min(best, key=lambda row: median(row.numbers.learned_at) * row.config.batch, default=None)
-    examples = (
-        "No method learned every seed from fresh examples."
-        if fewest is None
-        else f"Fewest examples with every seed learned: {fewest.config.label} at batch {fewest.config.batch}, "
-        f"{median(fewest.numbers.learned_at) * fewest.config.batch:.0f} in the median, of "
-        f"2^{fewest.config.n} = {2**fewest.config.n} different inputs."
-    )
+    best = [row for row in rows if row.config.training.batch and all(row.numbers.learned)]
+    fewest = min(best, key=lambda row: median(_examples(row)), default=None)
+    if fewest is None:
+        examples = "No method learned every seed from fresh examples."
+    else:
+        n, batch = fewest.config.training.n, fewest.config.training.batch
+        examples = (
+            f"Fewest examples with every seed learned: {fewest.config.label} at batch {batch}, "
+            f"{median(_examples(fewest)):.0f} in the median, of 2^{n} = {2**n} different inputs."
+        )
     return [
         Finding(
             "The proof needs full-batch gradient descent on the expected risk.",

@@ -21,8 +21,6 @@ TEXT = (
     "H1's own: radius 1 at temperature 1/n."
 )
 COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68, "paper": 2500}
-
-
 _LABELS = {"as-written": "H1 as written", "as-coded": "H1 as coded"}
 
 
@@ -97,7 +95,7 @@ def plot(rows: Sequence[TrainingRow]) -> Figure:
     grid = [[float("nan")] * len(sizes) for _ in labels]
     for row in rows:
         y, x = labels.index(row.config.label), sizes.index((row.config.training.n, row.config.training.k))
-        share = share_of([row])
+        share = row.numbers.share
         grid[y][x] = share.value
         ink = ink_on(share.value)
         axes.text(x, y - 0.12, f"{share.successes}/{share.trials}", ha="center", va="center", color=ink, fontsize=10)
@@ -119,8 +117,8 @@ def table(rows: Sequence[TrainingRow]) -> Table:
                 str(row.config.training.n),
                 str(row.config.training.k),
                 "population" if row.config.training.samples is None else str(row.config.training.samples),
-                f"{share_of([row]).successes} of {share_of([row]).trials}",
-                f"{share_of([row]).low:.2f} to {share_of([row]).high:.2f}",
+                f"{row.numbers.share.successes} of {row.numbers.share.trials}",
+                f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}",
                 str(sum(row.numbers.recovered)),
                 str(row.numbers.parameters),
                 "–" if row.numbers.median_steps is None else f"{row.numbers.median_steps:.0f}",

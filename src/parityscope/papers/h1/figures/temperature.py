@@ -7,15 +7,14 @@ from typing import Any, ClassVar, Literal, get_args
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pydantic import Field
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.papers.cells import share_of
+from parityscope.core.statistics import median
+from parityscope.papers.cells import of_learned, share_of
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import learn
-from parityscope.training.recipes import named_recipe
+from parityscope.runs import Training, training
+from parityscope.training.learning import train
 
 ID = "H1-temperature"
 TITLE = "Is a vanishing temperature needed?"
@@ -33,47 +32,46 @@ Start = Literal["own radius", "own sharpness"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
 
-class CellNumbers(Numbers):
-    """TODO."""
+class TemperatureNumbers(Numbers):
+    """What became of every seed."""
+
+    learned: tuple[bool, ...]
+    recovered: tuple[bool, ...]
+    steps: tuple[int, ...]
+    length: tuple[float, ...]  # of a head in units of τ, the mean over heads
 
 
-class Cell(Config):
+class TemperatureTraining(Config):
     """One recipe at one temperature, with the recipe's start radius or with its start sharpness."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = CellNumbers
+    NUMBERS: ClassVar[type[Numbers]] = TemperatureNumbers
 
     label: str
-    recipe: str
-    n: int
-    k: int
-    temperature: float
     start: Start
-    seeds: int
-    samples: int | None = None
-    overrides: Mapping[str, Any] = Field(default_factory=dict)
+    training: Training
+
+    @property
+    def temperature(self) -> float:
+        """The temperature τ."""
+        return float(self.training.recipe.temperature)
 
     def run(self) -> Result:
-        """Train all seeds of one cell."""
-        overrides: dict[str, Any] = dict(self.overrides)
-        if self.start == "own sharpness":
-            own = named_recipe(self.recipe).resolved(self.n, self.k)
-            overrides["start_radius"] = float(own.start_radius) * self.temperature / float(own.temperature)
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, self.k, seeds)
-        trained = learn(problems, self.recipe, seeds, samples=self.samples, temperature=self.temperature, **overrides)
-        learned = trained.learned
+        """Train all seeds and measure their heads."""
+        asked = self.training
+        trained = train(asked.problems(), [asked.recipe], asked.seeds, samples=asked.samples, batch=asked.batch)
         length = trained.model.directions.detach().norm(dim=-1).mean(-1) / self.temperature
-        some = bool(learned.any())
         return Result(
-            {
-                "learned": int(learned.sum()),
-                "recovered": int(trained.recovered.sum()),
-                "median_steps": float(trained.steps[learned].double().quantile(0.5)) if some else None,
-                "median_length": float(length[learned].quantile(0.5)) if some else None,
-                "steps_allowed": int(trained.recipe.steps),
-            }
+            TemperatureNumbers(
+                learned=tuple(trained.learned.tolist()),
+                recovered=tuple(trained.recovered.tolist()),
+                steps=tuple(trained.steps.tolist()),
+                length=tuple(length.tolist()),
+            )
         )
+
+
+_Row = Row[TemperatureTraining, TemperatureNumbers]
 
 
 def _sweep(
@@ -83,35 +81,41 @@ def _sweep(
     temperatures: Sequence[float],
     starts: Sequence[Start] = _STARTS,
     **more: Any,
-) -> list[Cell]:
+) -> list[TemperatureTraining]:
     n, k, seeds = size
+    own = training(recipe, n, k).recipe
+
+    def at(tau: float, start: Start) -> Training:
+        radius = float(own.start_radius)
+        if start == "own sharpness":
+            radius *= tau / float(own.temperature)
+        return training(recipe, n, k, seeds=range(seeds), temperature=tau, start_radius=radius, **more)
+
     return [
-        Cell(label=label, recipe=recipe, n=n, k=k, temperature=tau, start=start, seeds=seeds, **more)
+        TemperatureTraining(label=label, start=start, training=at(tau, start))
         for start in starts
         for tau in temperatures
     ]
 
 
-def _all(n: int, k: int, seeds: int, samples: int, steps: Mapping[str, int]) -> list[Cell]:
+def _all(n: int, k: int, seeds: int, samples: int, steps: Mapping[str, int]) -> list[TemperatureTraining]:
     size, low, full = (n, k, seeds), (1 / n, 0.3, 1.0, n / 4), (1 / n, 0.3, 1.0, n / 4, float(n))
     as_written = {"learning_rate": 0.1, "steps": steps["as-written"]}
     as_coded = {"learning_rate": 0.2, "steps": steps["as-coded"]}
     return [
-        *_sweep("as written", "as-written", size, low, _STARTS[:1], overrides=as_written),
-        *_sweep("as coded", "as-coded", size, low, _STARTS[:1], overrides=as_coded),
-        *_sweep("repaired", "repaired", size, full, overrides={"steps": steps["repaired"]}),
+        *_sweep("as written", "as-written", size, low, _STARTS[:1], **as_written),
+        *_sweep("as coded", "as-coded", size, low, _STARTS[:1], **as_coded),
+        *_sweep("repaired", "repaired", size, full, steps=steps["repaired"]),
         *_sweep("bounded", "bounded", size, low),
         *_sweep(f"bounded, {samples} examples", "bounded", size, low[1:], samples=samples),
     ]
 
 
-_Row = Row[Cell, CellNumbers]
-
-CONFIGS: dict[Scale, list[Cell]] = {
+CONFIGS: dict[Scale, list[TemperatureTraining]] = {
     "smoke": [
-        cell
-        for cell in _all(6, 2, 4, 500, {"as-coded": 40, "as-written": 20, "repaired": 200})
-        if cell.temperature in (0.3, 1.0)
+        one
+        for one in _all(6, 2, 4, 500, {"as-coded": 40, "as-written": 20, "repaired": 200})
+        if one.temperature in (0.3, 1.0)
     ],
     "demo": _all(12, 3, 8, 2000, {"as-coded": 250, "as-written": 30, "repaired": 600}),
     "reference": _all(12, 3, 16, 2000, {"as-coded": 400, "as-written": 100, "repaired": 1000}),
@@ -128,7 +132,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             chosen = [row for row in rows if (row.config.label, row.config.start) == (label, start)]
             if not chosen:
                 continue
-            sampled = chosen[0].config["samples"] is not None
+            sampled = chosen[0].config.training.samples is not None
             line = ":" if sampled else ("-" if start == _STARTS[0] else "--")
             marker = "o" if start == _STARTS[0] else "s"
             style = {"color": colour(index), "linestyle": line, "marker": marker, "markersize": 5}
@@ -136,13 +140,14 @@ def plot(rows: Sequence[_Row]) -> Figure:
             apart = 1.045 ** (2 * index + _STARTS.index(start) - len(labels))
             places = [row.config.temperature * apart for row in chosen]
             draw_shares(left, places, [share_of([row]) for row in chosen], **style)
-            for axes, name in ((middle, "median_steps"), (right, "median_length")):
-                points = [(row.config.temperature, row.numbers[name]) for row in chosen if row.numbers[name]]
-                axes.plot([tau for tau, _ in points], [value for _, value in points], linewidth=1.6, **style)
+            some = [row for row in chosen if any(row.numbers.learned)]
+            taus = [row.config.temperature for row in some]
+            middle.plot(taus, [_median(row, row.numbers.steps) for row in some], linewidth=1.6, **style)
+            right.plot(taus, [_median(row, row.numbers.length) for row in some], linewidth=1.6, **style)
     left.set(ylabel="share of seeds", title="learned")
     middle.set(ylabel="steps", yscale="log", title="median steps of those")
     right.set(ylabel="length of a head / τ", yscale="log", title="sharpness when they stopped")
-    n = rows[0].config.n
+    n = rows[0].config.training.n
     for axes in (left, middle, right):
         axes.set(xlabel="temperature τ", xscale="log")
         axes.set_xticks([1 / n, 0.3, 1, n / 4, n], ["1/n", "0.3", "1", "n/4", "n"])
@@ -150,6 +155,10 @@ def plot(rows: Sequence[_Row]) -> Figure:
     right.set_yticks([5, 10, 20, 50], ["5", "10", "20", "50"])
     figure.legend(handles=_legend(labels), loc="outside lower center", ncols=4)
     return figure
+
+
+def _median(row: _Row, values: Sequence[float]) -> float:
+    return median(of_learned(row.numbers, values))
 
 
 def _legend(labels: Sequence[str]) -> list[Line2D]:
@@ -166,8 +175,8 @@ def table(rows: Sequence[_Row]) -> Table:
     """Return every cell."""
     header = ["recipe", "τ", "start", "learned", "support named", "median steps", "of at most", "length of a head / τ"]
 
-    def number(value: float | None) -> str:
-        return "–" if value is None else f"{value:.4g}"
+    def number(row: _Row, values: Sequence[float]) -> str:
+        return f"{_median(row, values):.4g}" if any(row.numbers.learned) else "–"
 
     return Table(
         header,
@@ -177,10 +186,10 @@ def table(rows: Sequence[_Row]) -> Table:
                 f"{row.config.temperature:.3g}",
                 row.config.start,
                 str(share_of([row])),
-                str(row.numbers.recovered),
-                number(row.numbers.median_steps),
-                str(row.numbers.steps_allowed),
-                number(row.numbers.median_length),
+                str(sum(row.numbers.recovered)),
+                number(row, row.numbers.steps),
+                str(row.config.training.recipe.steps),
+                number(row, row.numbers.length),
             ]
             for row in rows
         ],
@@ -196,9 +205,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
     labels = list(dict.fromkeys(row.config.label for row in rows))
     lengths = [
-        row.numbers.median_length
-        for row in rows
-        if row.config.label == "repaired" and row.numbers.median_length is not None
+        _median(row, row.numbers.length) for row in rows if row.config.label == "repaired" and any(row.numbers.learned)
     ]
     temperatures = [row.config.temperature for row in rows if row.config.label == "repaired"]
     sharp = (

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.models import ParityTransformer
-from parityscope.papers.cells import share_of
+from parityscope.core.statistics import median
+from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import Parity, draw_problems
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.risk import population_risk
+from parityscope.risk.gradient_parts import gradient_parts
+from parityscope.runs import Training, training
 from parityscope.training.build import build_model
-from parityscope.training.learning import learn
-from parityscope.training.recipes import Recipe, named_recipe
 
 ID = "H1-why-it-fails"
 TITLE = "Why it fails: the gradient that knows B against the gradient that does not"
@@ -43,122 +38,127 @@ _KINDS: tuple[tuple[Readout, Loss], ...] = (
 )
 
 
-class StartNumbers(Numbers):
-    """TODO."""
+class StartGradientNumbers(Numbers):
+    """The lengths of the gradient's two parts, one entry per seed."""
+
+    dependent: tuple[float, ...]
+    free: tuple[float, ...]
+
+    @property
+    def share(self) -> float:
+        """The median share of the length that depends on B; where there is no gradient at all, nothing does."""
+        pairs = zip(self.dependent, self.free, strict=True)
+        return median(dependent / (dependent + free) if dependent else 0.0 for dependent, free in pairs)
 
 
-class Start(Config):
-    """One readout and loss from one sharpness of the start; trained when `steps` is not 0."""
+class StartGradient(Config):
+    """The gradient at the start of a training; of the training only its start counts."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = StartNumbers
+    NUMBERS: ClassVar[type[Numbers]] = StartGradientNumbers
 
-    readout: Readout
-    loss: Loss
-    n: int
-    k: int
-    sharpness: float
-    seeds: int
-    steps: int = 0
+    training: Training
 
     def run(self) -> Result:
-        """Split the gradient of every seed at its start, and train from there if asked to."""
-        seeds = range(self.seeds)
-        problems = draw_problems(self.n, self.k, seeds)
-        recipe = _recipe(self)
-        model = build_model(recipe.resolved(self.n, self.k), self.n, self.k, tuple(seeds))
-        dependent, free = (part.norm(dim=-1) for part in gradient_parts(model, problems, self.loss))
-        numbers = {
-            "dependent": float(dependent.median()),
-            "free": float(free.median()),
-            "share": float((dependent / (dependent + free)).median()),
-        }
-        if self.steps:
-            numbers["learned"] = int(learn(problems, recipe, seeds).learned.sum())
-        return Result(numbers)
+        """Split the gradient of every seed."""
+        of = self.training
+        model = build_model(of.recipe, of.n, of.k, of.seeds)
+        dependent, free = gradient_parts(model, of.problems(), of.recipe.loss)
+        return Result(StartGradientNumbers(dependent=dependent.norm(dim=-1).tolist(), free=free.norm(dim=-1).tolist()))
 
 
-def _starts(n: int, sharpness: Sequence[float], seeds: int, steps: int, trained: Sequence[float]) -> list[Start]:
-    return [
-        Start(readout=readout, loss=loss, n=n, k=3, sharpness=rho, seeds=seeds, steps=steps if rho in trained else 0)
-        for readout, loss in _KINDS
-        for rho in sharpness
-    ]
+_StartRow = Row[StartGradient, StartGradientNumbers]
+_Row = Row[Any, Any]  # of a start, or of a training from one
 
 
-_Row = Row[Start, StartNumbers]
+def _starts(
+    n: int, sharpness: Sequence[float], seeds: int, steps: int = 0, trained: Sequence[float] = ()
+) -> list[StartGradient | ShownTraining]:
+    """Return every kind from every sharpness, and the trainings from some of them."""
+    configs: list[StartGradient | ShownTraining] = []
+    for readout, loss in _KINDS:
+        for rho in sharpness:
+            one = _training(readout, loss, n, rho, seeds, steps if rho in trained else 0)
+            configs.append(StartGradient(training=one))
+            if rho in trained:
+                configs.append(ShownTraining(label=_name(one), training=one))
+    return configs
 
-CONFIGS: dict[Scale, list[Start]] = {
-    "smoke": [*_starts(8, (0.1, 8.0), 4, 50, (0.1,)), *_starts(10, (0.1,), 4, 0, ())],
+
+def _training(readout: Readout, loss: Loss, n: int, sharpness: float, seeds: int, steps: int) -> Training:
+    """H1's model in score units, so that its radius is the sharpness; Adam, since plain descent learns nothing here."""
+    return training(
+        "as-coded",
+        n,
+        3,
+        seeds=range(seeds),
+        positions="circle",
+        readout=readout,
+        loss=loss,
+        temperature=1.0,
+        start_radius=sharpness,
+        steps=steps,
+    )
+
+
+def _name(training: Training) -> str:
+    return f"{training.recipe.readout}, {training.recipe.loss.replace('-', ' ')}"
+
+
+CONFIGS: dict[Scale, list[StartGradient | ShownTraining]] = {
+    "smoke": [*_starts(8, (0.1, 8.0), 4, 50, (0.1,)), *_starts(10, (0.1,), 4)],
     "demo": [
         *_starts(12, (0.01, 0.1, 1.0, 4.0, 12.0), 8, 250, (0.1, 1.0, 12.0)),
-        *(start for n in (8, 16, 20) for start in _starts(n, (0.1, float(n)), 8, 0, ())),
+        *(start for n in (8, 16, 20) for start in _starts(n, (0.1, float(n)), 8)),
     ],
     "reference": [
         *_starts(12, (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0), 16, 800, (0.1, 1.0, 12.0)),
-        *(start for n in (8, 16, 20, 24) for start in _starts(n, (0.1, float(n)), 16, 0, ())),
+        *(start for n in (8, 16, 20, 24) for start in _starts(n, (0.1, float(n)), 16)),
     ],
     "paper": [
         *_starts(12, (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0), 100, 2000, (0.1, 1.0, 4.0, 12.0)),
         *_starts(16, (0.1, 1.0, 16.0), 100, 2000, (0.1, 1.0, 16.0)),
-        *(start for n in (8, 20, 24, 28) for start in _starts(n, (0.1, float(n)), 32, 0, ())),
+        *(start for n in (8, 20, 24, 28) for start in _starts(n, (0.1, float(n)), 32)),
     ],
 }
 
 
-def _recipe(config: Start) -> Recipe:
-    """H1's model in score units, so that its radius is the sharpness; Adam, since plain descent learns nothing here."""
-    return named_recipe("as-coded").overridden(
-        positions="circle",
-        readout=config.readout,
-        loss=config.loss,
-        temperature=1.0,
-        start_radius=config.sharpness,
-        steps=config.steps,
-    )
+def _start_rows(rows: Sequence[_Row]) -> list[_StartRow]:
+    return [row for row in rows if isinstance(row.config, StartGradient)]
 
 
-def gradient_parts(model: ParityTransformer, problems: Sequence[Parity], loss: str) -> tuple[Tensor, Tensor]:
-    """Return the gradient's part that depends on B and the part that does not, per run: (runs, numbers) each.
-
-    Label noise ν scales the first by 1 − 2ν and leaves the second, so two noise levels tell them apart exactly, for
-    every loss that is a mean over inputs (the squared mean hinge is not).
-
-    >>> model = build_model(named_recipe("repaired").resolved(8, 2), 8, 2, (0,))
-    >>> dependent, free = gradient_parts(model, [Parity(8, (1, 4))], "hinge")
-    >>> bool(free.abs().max() < 1e-12 < dependent.norm())  # the cosine's hinge risk is 1 − C: all of it knows B
-    True
-    """
-
-    def gradient(noise: float) -> Tensor:
-        noisy = [replace(problem, noise=noise) for problem in problems]
-        risk = population_risk(model, noisy, loss=loss).value
-        return torch.autograd.grad(risk.sum(), list(model.parameters()))[0].flatten(1)
-
-    clean, half = gradient(0.0), gradient(0.25)
-    free = 2 * half - clean
-    return clean - free, free
+def _trained(rows: Sequence[_Row]) -> list[TrainingRow]:
+    return [row for row in rows if isinstance(row.config, ShownTraining)]
 
 
-def _name(row: _Row) -> str:
-    return f"{row.config.readout}, {row.config.loss.replace('-', ' ')}"
+def _outcomes(start: _StartRow, trained: Sequence[TrainingRow]) -> list[TrainingRow]:
+    """Return the training from a start, if there is one."""
+    return [row for row in trained if row.config.training == start.config.training]
 
 
-def _by_kind(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
-    kinds: dict[str, list[_Row]] = {}
+def _by_kind(rows: Sequence[_StartRow]) -> dict[str, list[_StartRow]]:
+    kinds: dict[str, list[_StartRow]] = {}
     for row in rows:
-        kinds.setdefault(_name(row), []).append(row)
+        kinds.setdefault(_name(row.config.training), []).append(row)
     return kinds
+
+
+def _sharpness(row: _StartRow) -> float:
+    return float(row.config.training.recipe.start_radius)
+
+
+def _size(row: _StartRow) -> int:
+    return row.config.training.n
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw lengths against sharpness, shares against n, and shares against what was learned."""
     figure, (left, middle, right) = new_figure(14.5, 4.6, 1, 3)
-    for index, (name, own) in enumerate(_by_kind(rows).items()):
+    n, trained = _trained_size(rows), _trained(rows)
+    for index, (name, own) in enumerate(_by_kind(_start_rows(rows)).items()):
         _draw_lengths(left, own, index)
         _draw_sizes(middle, own, index, name)
-        _draw_prediction(right, own, index)
-    n = _trained_size(rows)
+        _draw_prediction(right, own, trained, index)
     left.set(xscale="log", yscale="log", xlabel="sharpness ρ of the start", ylabel="length of the gradient's part")
     left.set_title(f"n = {n}: depends on B (solid), does not (dashed)", fontsize=11)
     middle.set(yscale="log", xlabel="n", ylabel="share that depends on B")
@@ -170,32 +170,32 @@ def plot(rows: Sequence[_Row]) -> Figure:
 
 
 def _trained_size(rows: Sequence[_Row]) -> int:
-    return next((int(row.config.n) for row in rows if row.config.steps), int(rows[0].config.n))
+    """Return the n of the first training; of the first start where nothing was trained."""
+    return int(next(iter(_trained(rows)), rows[0]).config.training.n)
 
 
-def _draw_lengths(axes: Axes, rows: Sequence[_Row], index: int) -> None:
-    size = rows[0].config.n
-    own = sorted((row for row in rows if row.config.n == size), key=lambda row: row.config.sharpness)
-    rho = [row.config.sharpness for row in own]
-    axes.plot(rho, [row.numbers.dependent for row in own], "-o", color=colour(index), markersize=4)
-    free = [row.numbers.free for row in own]
+def _draw_lengths(axes: Axes, rows: Sequence[_StartRow], index: int) -> None:
+    own = sorted((row for row in rows if _size(row) == _size(rows[0])), key=_sharpness)
+    rho = [_sharpness(row) for row in own]
+    axes.plot(rho, [median(row.numbers.dependent) for row in own], "-o", color=colour(index), markersize=4)
+    free = [median(row.numbers.free) for row in own]
     if max(free) > 0:  # the cosine with hinge loss has no such part
         axes.plot(rho, free, "--", color=colour(index))
 
 
-def _draw_sizes(axes: Axes, rows: Sequence[_Row], index: int, name: str) -> None:
-    uniform = sorted((row for row in rows if row.config.sharpness == 0.1), key=lambda row: row.config.n)
-    sharp = sorted((row for row in rows if row.config.sharpness == row.config.n), key=lambda row: row.config.n)
-    for own, style in ((uniform, "o-"), (sharp, "x:")):
-        sizes = [row.config.n for row in own]
-        shares = [row.numbers.share for row in own]
-        axes.plot(sizes, shares, style, color=colour(index), label=name if own is uniform else None)
+def _draw_sizes(axes: Axes, rows: Sequence[_StartRow], index: int, name: str) -> None:
+    uniform = sorted((row for row in rows if _sharpness(row) == 0.1), key=_size)
+    sharp = sorted((row for row in rows if _sharpness(row) == _size(row)), key=_size)
+    for own, style, label in ((uniform, "o-", name), (sharp, "x:", None)):
+        axes.plot(
+            [_size(row) for row in own], [row.numbers.share for row in own], style, color=colour(index), label=label
+        )
 
 
-def _draw_prediction(axes: Axes, rows: Sequence[_Row], index: int) -> None:
+def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: Sequence[TrainingRow], index: int) -> None:
     for row in rows:
-        if "learned" in row.numbers:
-            share = share_of([row])
+        for outcome in _outcomes(row, trained):
+            share = share_of([outcome])
             span = [[share.value - share.low], [share.high - share.value]]
             axes.errorbar(row.numbers.share, share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
 
@@ -203,44 +203,47 @@ def _draw_prediction(axes: Axes, rows: Sequence[_Row], index: int) -> None:
 def table(rows: Sequence[_Row]) -> Table:
     """Return both parts for every start."""
     header = ["readout, loss", "n", "sharpness ρ", "depends on B", "does not", "share", "learned"]
+    trained = _trained(rows)
+
+    def learned(row: _StartRow) -> str:
+        outcomes = _outcomes(row, trained)
+        return f"{share_of(outcomes).successes} of {share_of(outcomes).trials}" if outcomes else "–"
+
     lines = [
         [
-            _name(row),
-            str(row.config.n),
-            f"{row.config.sharpness:g}",
-            f"{row.numbers.dependent:.1e}",
-            f"{row.numbers.free:.1e}",
+            _name(row.config.training),
+            str(_size(row)),
+            f"{_sharpness(row):g}",
+            f"{median(row.numbers.dependent):.1e}",
+            f"{median(row.numbers.free):.1e}",
             f"{row.numbers.share:.3f}",
-            f"{row.numbers.learned} of {row.config.seeds}" if "learned" in row.numbers else "–",
+            learned(row),
         ]
-        for row in rows
+        for row in _start_rows(rows)
     ]
     return Table(header, lines)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Name the ratio at H1's start, and how well the share predicts."""
-    trained = [row for row in rows if "learned" in row.numbers]
-    sharpest = max(
-        (row for row in rows if _name(row) == "zig-zag, squared hinge" and row.config.n == _trained_size(rows)),
-        key=lambda row: row.config.sharpness,
-    )
-    ratio = sharpest.numbers.free / max(sharpest.numbers.dependent, 1e-300)
-    low = [row for row in trained if row.numbers.share < 0.5]
-    high = [row for row in trained if row.numbers.share >= 0.5]
+    n, trained, starts = _trained_size(rows), _trained(rows), _start_rows(rows)
+    sharpest = max((row for row in _by_kind(starts)["zig-zag, squared hinge"] if _size(row) == n), key=_sharpness)
+    ratio = median(sharpest.numbers.free) / max(median(sharpest.numbers.dependent), 1e-300)
 
-    def learned(chosen: Sequence[_Row]) -> str:
-        return str(share_of(chosen)) if chosen else "none tried"
+    def learned(*, mostly_dependent: bool) -> str:
+        chosen = [row for row in starts if (row.numbers.share >= 0.5) == mostly_dependent]
+        found = [outcome for row in chosen for outcome in _outcomes(row, trained)]
+        return str(share_of(found)) if found else "none tried"
 
     return [
         Finding(
             "Gradients of single examples agree, so their mean points to the hidden bits (Lemmas 8 and 17).",
-            f"At the sharpest start with n = {sharpest.config.n}, zig-zag and squared hinge, the part of the "
+            f"At the sharpest start with n = {n}, zig-zag and squared hinge, the part of the "
             f"gradient that is the same for every B is {ratio:.0e} times longer than the part that is not.",
         ),
         Finding(
             "Theorem 5: training converges from every start.",
-            f"Starts where less than half of the gradient depends on B: {learned(low)} seeds learned; others: "
-            f"{learned(high)}.",
+            f"Starts where less than half of the gradient depends on B: {learned(mostly_dependent=False)} seeds "
+            f"learned; others: {learned(mostly_dependent=True)}.",
         ),
     ]

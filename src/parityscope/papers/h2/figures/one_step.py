@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import ParityTransformer
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.training.learning import learn
+from parityscope.runs import Training, training
+from parityscope.training.learning import train
 
 ID = "H2-one-step"
 TITLE = "One gradient step"
@@ -28,46 +28,54 @@ COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0, "paper"
 
 
 class OneStepNumbers(Numbers):
-    """TODO."""
+    """What the two heads found, and where they look."""
+
+    support: tuple[int, ...]
+    found: tuple[int, ...]
+    worst_loss: float
+    largest_before: float
+    on_pair: tuple[tuple[float, ...], ...]  # of each head, after the step
 
 
 class OneStep(Config):
-    """One run at one size."""
+    """One training, with its attention before and after."""
 
     ROWS: ClassVar[str] = ID
     NUMBERS: ClassVar[type[Numbers]] = OneStepNumbers
 
-    n: int
-    seed: int = 0
+    training: Training
 
     def run(self) -> Result:
         """Take the step and keep attention before and after."""
-        problems = draw_problems(self.n, 2, [self.seed])
+        (problem,), recipe = self.training.problems(), self.training.recipe
         seen: dict[str, torch.Tensor] = {}
 
         def keep(step: int, model: ParityTransformer) -> None:
             seen["before" if step == 0 else "after"] = model.attention()[0].detach()
 
-        trained = learn(problems, "one-step", [self.seed], on_record=keep)
+        trained = train([problem], [recipe], self.training.seeds, on_record=keep)
         assert trained.worst_loss is not None
-        numbers = {
-            "support": list(problems[0].support),
-            "found": trained.found[0].tolist(),
-            "worst_loss": float(trained.worst_loss[0]),
-            "numbers_per_head": trained.recipe.numbers_per_head,
-            "largest_before": float(seen["before"].max()),
-            "on_pair": seen["after"][:, list(problems[0].support)].tolist(),
-        }
+        numbers = OneStepNumbers(
+            support=problem.support,
+            found=trained.found[0].tolist(),
+            worst_loss=float(trained.worst_loss[0]),
+            largest_before=float(seen["before"].max()),
+            on_pair=seen["after"][:, list(problem.support)].tolist(),
+        )
         return Result(numbers, seen)
+
+
+def _steps(*sizes: int) -> list[OneStep]:
+    return [OneStep(training=training("one-step", n, 2)) for n in sizes]
 
 
 _Row = Row[OneStep, OneStepNumbers]
 
 CONFIGS: dict[Scale, list[OneStep]] = {
-    "smoke": [OneStep(n=1000)],
-    "demo": [OneStep(n=1000), OneStep(n=10_000)],
-    "reference": [OneStep(n=1000), OneStep(n=10_000)],
-    "paper": [OneStep(n=1000), OneStep(n=10_000), OneStep(n=100_000)],
+    "smoke": _steps(1000),
+    "demo": _steps(1000, 10_000),
+    "reference": _steps(1000, 10_000),
+    "paper": _steps(1000, 10_000, 100_000),
 }
 
 
@@ -75,7 +83,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     """Draw attention against position, one column per size."""
     figure, axes = new_figure(4.6 * len(rows) + 1, 5, 2, len(rows), squeeze=False, sharey=True)
     for column, row in enumerate(rows):
-        n = row.config.n
+        n = row.config.training.n
         for line, when in enumerate(("before", "after")):
             ax = axes[line][column]
             for head, marker in ((0, "o"), (1, "s")):
@@ -106,8 +114,8 @@ def table(rows: Sequence[_Row]) -> Table:
         ["d", "numbers per head", "hidden", "found", "head 0 on the pair", "head 1 on the pair", "worst loss"],
         [
             [
-                str(row.config.n),
-                str(row.numbers.numbers_per_head),
+                str(row.config.training.n),
+                str(row.config.training.recipe.numbers_per_head),
                 ", ".join(map(str, row.numbers.support)),
                 ", ".join(map(str, row.numbers.found)),
                 *(" + ".join(f"{value:.3f}" for value in head) for head in row.numbers.on_pair),
@@ -126,7 +134,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     return [
         Finding(
             "One gradient step discovers the relevant features and drives the loss on every input to nearly 0.",
-            f"At d = {last.config.n:,} the largest attention goes from {last.numbers.largest_before:.1g} to"
+            f"At d = {last.config.training.n:,} the largest attention goes from {last.numbers.largest_before:.1g} to"
             f" {max(map(max, last.numbers.on_pair)):.3f}, and no input loses more than"
             f" {last.numbers.worst_loss:.2g}. "
             + ("Each head takes one bit of the pair." if split else "The heads share the bits of the pair."),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
 from typing import ClassVar
 
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
+from parityscope.core.statistics import median
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
@@ -27,15 +27,23 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22, "paper": 120}
 
 
-class SizeNumbers(Numbers):
-    """TODO."""
+class SmallestCodeNumbers(Numbers):
+    """The fewest numbers per head of every seed; none where `most` were too few."""
+
+    smallest: tuple[int | None, ...]
+    most: int
+
+    @property
+    def median(self) -> float:
+        """The median over seeds, infinite where most of them need more than was tried."""
+        return median(math.inf if r is None else r for r in self.smallest)
 
 
-class Size(Config):
-    """One d."""
+class SmallestCode(Config):
+    """The search at one d, with some seeds."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = SizeNumbers
+    NUMBERS: ClassVar[type[Numbers]] = SmallestCodeNumbers
 
     n: int
     seeds: int
@@ -44,25 +52,25 @@ class Size(Config):
         """Find the smallest code of every seed."""
         most = 16 * math.ceil(math.log(self.n))
         found = [smallest_code(self.n, seed, most) for seed in range(self.seeds)]
-        return Result({"smallest": found, "median": median(math.inf if r is None else r for r in found), "most": most})
+        return Result(SmallestCodeNumbers(smallest=tuple(found), most=most))
 
 
-_Row = Row[Size, SizeNumbers]
+_Row = Row[SmallestCode, SmallestCodeNumbers]
 
-CONFIGS: dict[Scale, list[Size]] = {
-    "smoke": [Size(n=100, seeds=3), Size(n=1000, seeds=3)],
+CONFIGS: dict[Scale, list[SmallestCode]] = {
+    "smoke": [SmallestCode(n=100, seeds=3), SmallestCode(n=1000, seeds=3)],
     "demo": [
-        *(Size(n=n, seeds=9) for n in (100, 300, 1000, 3000, 10_000)),
-        Size(n=30_000, seeds=5),
-        Size(n=100_000, seeds=3),
+        *(SmallestCode(n=n, seeds=9) for n in (100, 300, 1000, 3000, 10_000)),
+        SmallestCode(n=30_000, seeds=5),
+        SmallestCode(n=100_000, seeds=3),
     ],
     "reference": [
-        *(Size(n=n, seeds=15) for n in (100, 300, 1000, 3000, 10_000)),
-        Size(n=30_000, seeds=9),
-        Size(n=100_000, seeds=5),
-        Size(n=1_000_000, seeds=2),
+        *(SmallestCode(n=n, seeds=15) for n in (100, 300, 1000, 3000, 10_000)),
+        SmallestCode(n=30_000, seeds=9),
+        SmallestCode(n=100_000, seeds=5),
+        SmallestCode(n=1_000_000, seeds=2),
     ],
-    "paper": [*(Size(n=n, seeds=31) for n in (100, 1000, 10_000, 100_000)), Size(n=1_000_000, seeds=9)],
+    "paper": [*(SmallestCode(n=n, seeds=31) for n in (100, 1000, 10_000, 100_000)), SmallestCode(n=1_000_000, seeds=9)],
 }
 
 

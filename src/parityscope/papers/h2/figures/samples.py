@@ -26,15 +26,20 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16, "paper": 600}
 
 
-class CellNumbers(Numbers):
-    """TODO."""
+class SampleSearchNumbers(Numbers):
+    """The N that was predicted, the one that was found (none: beyond the grid), and the share of trials at every N."""
+
+    predicted: float
+    samples: int | None
+    counts: tuple[int, ...]
+    shares: tuple[float, ...]
 
 
-class Cell(Config):
-    """One size; r none means one free number per position."""
+class SampleSearch(Config):
+    """The search for N at one size; r none means one free number per position."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = CellNumbers
+    NUMBERS: ClassVar[type[Numbers]] = SampleSearchNumbers
 
     n: int
     k: int
@@ -47,36 +52,36 @@ class Cell(Config):
         predicted = one_gradient_samples(self.n, self.k, self.r, two_neuron=two_neuron)
         counts = counts_around(predicted)
         found = smallest_samples(self.n, self.k, self.trials, counts, r=self.r, two_neuron=two_neuron)
-        return Result({"predicted": predicted, "samples": found.samples, "counts": counts, "shares": found.shares})
+        return Result(SampleSearchNumbers(predicted=predicted, **found._asdict()))
 
 
-def _cells(k: int, sizes: Sequence[int], trials: int, r: int | None = None) -> list[Cell]:
-    return [Cell(n=n, k=k, r=r, trials=trials) for n in sizes]
+def _searches(k: int, sizes: Sequence[int], trials: int, r: int | None = None) -> list[SampleSearch]:
+    return [SampleSearch(n=n, k=k, r=r, trials=trials) for n in sizes]
 
 
-_Row = Row[Cell, CellNumbers]
+_Row = Row[SampleSearch, SampleSearchNumbers]
 
-CONFIGS: dict[Scale, list[Cell]] = {
-    "smoke": [*_cells(2, (25, 50), 20), *_cells(3, (10, 16), 20)],
+CONFIGS: dict[Scale, list[SampleSearch]] = {
+    "smoke": [*_searches(2, (25, 50), 20), *_searches(3, (10, 16), 20)],
     "demo": [
-        *_cells(2, (50, 100, 200), 20),
-        *_cells(3, (12, 20, 32), 20),
-        *_cells(4, (10, 14), 20),
-        *_cells(2, (50, 100), 10, r=64),
+        *_searches(2, (50, 100, 200), 20),
+        *_searches(3, (12, 20, 32), 20),
+        *_searches(4, (10, 14), 20),
+        *_searches(2, (50, 100), 10, r=64),
     ],
     "reference": [
-        *_cells(2, (50, 100, 200), 40),
-        *_cells(2, (400,), 20),
-        *_cells(3, (12, 20, 32, 50), 40),
-        *_cells(4, (10, 14, 20), 40),
-        *_cells(2, (50, 100), 20, r=64),
-        *_cells(2, (200,), 10, r=64),
+        *_searches(2, (50, 100, 200), 40),
+        *_searches(2, (400,), 20),
+        *_searches(3, (12, 20, 32, 50), 40),
+        *_searches(4, (10, 14, 20), 40),
+        *_searches(2, (50, 100), 20, r=64),
+        *_searches(2, (200,), 10, r=64),
     ],
     "paper": [
-        *_cells(2, (50, 100, 200, 400, 800), 100),
-        *_cells(3, (12, 20, 32, 50, 80), 100),
-        *_cells(4, (10, 14, 20, 28), 100),
-        *_cells(2, (50, 100, 200, 400), 100, r=64),
+        *_searches(2, (50, 100, 200, 400, 800), 100),
+        *_searches(3, (12, 20, 32, 50, 80), 100),
+        *_searches(4, (10, 14, 20, 28), 100),
+        *_searches(2, (50, 100, 200, 400), 100, r=64),
     ],
 }
 

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
+from parityscope.core.statistics import median
 from parityscope.models.positions import orthogonal
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.records import Config, Numbers, Result, Row
@@ -28,15 +29,24 @@ COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 1, "paper": 20
 _STYLES = ("-", "--", ":", "-.", "--", "-")
 
 
-class CurvesNumbers(Numbers):
-    """TODO."""
+class BestStep(Numbers):
+    """The smallest loss over all steps, median over seeds, and the step at which the median curve is lowest."""
+
+    loss: float
+    step: float
 
 
-class Curves(Config):
-    """One d; `free` gives a head one number per position instead of ⌈log² d⌉."""
+class StepCurvesNumbers(Numbers):
+    """The best step of softmax and of every substitute, in the order of the curves."""
+
+    best: dict[str, BestStep]
+
+
+class StepCurves(Config):
+    """The loss against the step at one d; `free` gives a head one number per position instead of ⌈log² d⌉."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = CurvesNumbers
+    NUMBERS: ClassVar[type[Numbers]] = StepCurvesNumbers
 
     n: int
     free: bool
@@ -53,21 +63,27 @@ class Curves(Config):
             scores = [eye @ (eye[0] + eye[1] - 2 * eye.mean(0))]
         else:
             scores = [seeded_scores(self.n, polylog_numbers(self.n), seed) for seed in range(self.seeds)]
-        curves, best = [], {}
+        curves, best = [], dict[str, BestStep]()
         for name, weights in substitutes(self.n).items():
             losses = torch.tensor([[least_worst_loss(weights(float(a) * z)) for a in steps] for z in scores])
-            curves.append(losses.median(0).values)
-            best[name] = [float(losses.min(-1).values.median()), float(steps[curves[-1].argmin()])]
-        return Result({"best": best}, {"steps": steps, "curves": torch.stack(curves)})
+            curves.append(losses.quantile(0.5, 0))
+            lowest = losses.min(-1).values.tolist()
+            best[name] = BestStep(loss=median(lowest), step=float(steps[curves[-1].argmin()]))
+        return Result(StepCurvesNumbers(best=best), {"steps": steps, "curves": torch.stack(curves)})
 
 
-_Row = Row[Curves, CurvesNumbers]
+def _both(n: int, seeds: int, points: int) -> list[StepCurves]:
+    few = StepCurves(n=n, free=False, seeds=seeds, points=points)
+    return [few, StepCurves(n=1000, free=True, seeds=1, points=points)]
 
-CONFIGS: dict[Scale, list[Curves]] = {
-    "smoke": [Curves(n=1000, free=False, seeds=3, points=41), Curves(n=1000, free=True, seeds=1, points=41)],
-    "demo": [Curves(n=1000, free=False, seeds=15, points=161), Curves(n=1000, free=True, seeds=1, points=161)],
-    "reference": [Curves(n=1000, free=False, seeds=15, points=161), Curves(n=1000, free=True, seeds=1, points=161)],
-    "paper": [Curves(n=10_000, free=False, seeds=31, points=321), Curves(n=1000, free=True, seeds=1, points=321)],
+
+_Row = Row[StepCurves, StepCurvesNumbers]
+
+CONFIGS: dict[Scale, list[StepCurves]] = {
+    "smoke": _both(1000, seeds=3, points=41),
+    "demo": _both(1000, seeds=15, points=161),
+    "reference": _both(1000, seeds=15, points=161),
+    "paper": _both(10_000, seeds=31, points=321),
 }
 
 
@@ -98,11 +114,11 @@ def table(rows: Sequence[_Row]) -> Table:
                 name,
                 str(row.config.n),
                 str(row.config.n if row.config.free else polylog_numbers(row.config.n)),
-                f"{loss:.2g}",
-                f"{step:.3g}",
+                f"{best.loss:.2g}",
+                f"{best.step:.3g}",
             ]
             for row in rows
-            for name, (loss, step) in row.numbers.best.items()
+            for name, best in row.numbers.best.items()
         ],
     )
 
@@ -110,7 +126,7 @@ def table(rows: Sequence[_Row]) -> Table:
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set softmax beside the best of the others."""
     few, free = (next(row for row in rows if row.config.free is wanted) for wanted in (False, True))
-    best = {name: loss for name, (loss, _) in few.numbers.best.items()}
+    best = {name: one.loss for name, one in few.numbers.best.items()}
     usual = {name: loss for name, loss in best.items() if name != "softmax" and "2 log n" not in name}
     return [
         Finding(
@@ -118,6 +134,6 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
             f"With few numbers per head: softmax {best['softmax']:.2g}, the best substitute with a uniform start"
             f" {min(usual.values()):.2f}. But a sigmoid shifted by 2 log d reaches"
             f" {best['sigmoid, shifted 2 log n']:.2g}, and with one number per position linear attention reaches"
-            f" {free.numbers.best['linear'][0]:.1g}: the need for softmax is a matter of parameters and start.",
+            f" {free.numbers.best['linear'].loss:.1g}: the need for softmax is a matter of parameters and start.",
         )
     ]

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy import ndarray
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.errors import InvalidInput
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.core.threads import single_threaded
 from parityscope.estimator.baselines import METHODS, OURS, SLOW, TooLarge
 from parityscope.estimator.epistasis import draw_epistasis
@@ -42,15 +41,26 @@ _FILES = {"parity5+5": "parity5+5.tsv.gz", "GAMETES": "gametes-2way-20.tsv.gz"}
 _KNOWN = {"parity5+5": ("Bit 2", "Bit 3", "Bit 4", "Bit 6", "Bit 8"), "GAMETES": ("P1", "P2")}
 
 
-class PointNumbers(Numbers):
-    """TODO."""
+class MethodScore(Numbers):
+    """How one method did: tables with exactly the hidden columns found, of how many, CPU seconds per table."""
+
+    found: int
+    tables: int
+    seconds: float
 
 
-class Point(Config):
+class BenchmarkNumbers(Numbers):
+    """The score of every method, or why it did not run."""
+
+    scores: dict[str, MethodScore]
+    refused: dict[str, str]
+
+
+class TableKind(Config):
     """One kind of table; `slow_tables` is how many of them slow methods get."""
 
     ROWS: ClassVar[str] = ID
-    NUMBERS: ClassVar[type[Numbers]] = PointNumbers
+    NUMBERS: ClassVar[type[Numbers]] = BenchmarkNumbers
 
     kind: Literal["bits", "genotypes", "parity5+5", "GAMETES"] = "bits"
     n: int = 20
@@ -60,14 +70,6 @@ class Point(Config):
     tables: int = 8
     slow_tables: int = 2
     methods: tuple[str, ...] = tuple(METHODS)
-
-    def label(self) -> str:
-        """Return what stands below the column of this point."""
-        if self.kind in _FILES:
-            return f"{self.kind}\n(file)"
-        if self.kind == "genotypes":
-            return f"genotypes\nn={self.n}\nN={self.rows}"
-        return f"n={self.n}\nk={self.k}\nN={self.rows}\n{self.noise:.0%} noise"
 
     def run(self) -> Result:
         """Give every method the same tables, in turn; count exact answers and CPU seconds."""
@@ -88,18 +90,16 @@ class Point(Config):
                         continue
                     seconds[name].append(time.process_time() - started)
                     found[name] += answer == tuple(support)
-        return Result(
-            {
-                name: {"refused": refused[name]}
-                if name in refused
-                else {"found": found[name], "tables": len(seconds[name]), "seconds": median(seconds[name])}
-                for name in self.methods
-            }
-        )
+        scores = {
+            name: MethodScore(found=found[name], tables=len(seconds[name]), seconds=median(seconds[name]))
+            for name in self.methods
+            if name not in refused
+        }
+        return Result(BenchmarkNumbers(scores=scores, refused=refused))
 
 
-def _points(tables: int, slow_tables: int) -> list[Point]:
-    base = Point(tables=tables, slow_tables=slow_tables)
+def _kinds(tables: int, slow_tables: int) -> list[TableKind]:
+    base = TableKind(tables=tables, slow_tables=slow_tables)
     changes: list[dict[str, object]] = [
         {},
         {"n": 100, "tables": max(2, tables // 2)},
@@ -115,59 +115,70 @@ def _points(tables: int, slow_tables: int) -> list[Point]:
     return [base.model_copy(update=change) for change in changes]
 
 
-def _demo_points() -> list[Point]:
+def _demo_kinds() -> list[TableKind]:
     """Return those that take seconds; where no rival has a chance, the slow ones are left out."""
     quick = ("auto", "exhaustive", "elimination", "L1 on products", "random forest", "mutual information")
-    points = [point for point in _points(2, 1) if point.k > 1 and 100 < point.rows < 1000]
-    return [point.model_copy(update={"methods": quick}) if point.n == 200 else point for point in points]
+    kinds = [kind for kind in _kinds(2, 1) if kind.k > 1 and 100 < kind.rows < 1000]
+    return [kind.model_copy(update={"methods": quick}) if kind.n == 200 else kind for kind in kinds]
 
 
-def _files() -> list[Point]:
-    """Return the points of real files, where a data folder is given."""
+def _files() -> list[TableKind]:
+    """Return the real files, where a data folder is given."""
     folder = os.environ.get(_DATA_VARIABLE)
     known = [kind for kind, name in _FILES.items() if folder and (Path(folder) / name).is_file()]
     shape = {"parity5+5": {"n": 10, "k": 5, "rows": 1124}, "GAMETES": {"n": 20, "k": 2, "rows": 1600}}
-    return [Point.model_validate({"kind": kind, **shape[kind], "tables": 1, "slow_tables": 1}) for kind in known]
+    return [TableKind.model_validate({"kind": kind, **shape[kind], "tables": 1, "slow_tables": 1}) for kind in known]
 
 
-_Row = Row[Point, PointNumbers]
+_Row = Row[TableKind, BenchmarkNumbers]
 
-CONFIGS: dict[Scale, list[Point]] = {
-    "smoke": [
-        Point(n=8, rows=150, tables=2, slow_tables=1, methods=("auto", "L1 on products", "mutual information")),
-        Point(n=8, k=1, rows=150, tables=2, slow_tables=1, methods=("auto", "L1 on products", "mutual information")),
-    ],
-    "demo": [*_demo_points(), *_files()],
-    "reference": [*_points(8, 2), *_files()],
-    "paper": [*_points(40, 40), *_files()],
+_SMOKE = TableKind(n=8, rows=150, tables=2, slow_tables=1, methods=("auto", "L1 on products", "mutual information"))
+CONFIGS: dict[Scale, list[TableKind]] = {
+    "smoke": [_SMOKE, _SMOKE.model_copy(update={"k": 1})],
+    "demo": [*_demo_kinds(), *_files()],
+    "reference": [*_kinds(8, 2), *_files()],
+    "paper": [*_kinds(40, 40), *_files()],
 }
 
 
-def draw_table(point: Point, seed: int) -> tuple[ndarray, ndarray, tuple[int, ...]]:
+def draw_table(which: TableKind, seed: int) -> tuple[ndarray, ndarray, tuple[int, ...]]:
     """Return the columns, the classes 0/1 and the columns that interact.
 
-    >>> X, y, support = draw_table(Point(n=8, k=2, rows=5, noise=0.0), seed=0)
+    >>> X, y, support = draw_table(TableKind(n=8, k=2, rows=5, noise=0.0), seed=0)
     >>> X.shape, bool((X[:, support].sum(axis=1) % 2 == y).all())
     ((5, 8), True)
     """
-    if point.kind in _FILES:
+    if which.kind in _FILES:
         folder = os.environ.get(_DATA_VARIABLE)
         if not folder:
-            raise InvalidInput(f"{_FILES[point.kind]} is needed: set {_DATA_VARIABLE} to the folder that holds it")
-        frame = read_table(Path(folder) / _FILES[point.kind])
+            raise InvalidInput(f"{_FILES[which.kind]} is needed: set {_DATA_VARIABLE} to the folder that holds it")
+        frame = read_table(Path(folder) / _FILES[which.kind])
         columns = frame.drop(columns="class")
-        support = tuple(columns.columns.get_loc(name) for name in _KNOWN[point.kind])
+        support = tuple(columns.columns.get_loc(name) for name in _KNOWN[which.kind])
         return columns.to_numpy(), frame["class"].to_numpy(), support
-    if point.kind == "genotypes":
+    if which.kind == "genotypes":
         generator = seeded_generator(seed, "data")
-        return draw_epistasis(point.n, point.rows, heritability=0.4, generator=generator)
-    problem = draw_problems(point.n, point.k, [seed], noise=point.noise)[0]
-    x, y = problem.sample(point.rows, seeded_generator(seed, "data"))
+        return draw_epistasis(which.n, which.rows, heritability=0.4, generator=generator)
+    problem = draw_problems(which.n, which.k, [seed], noise=which.noise)[0]
+    x, y = problem.sample(which.rows, seeded_generator(seed, "data"))
     return x.numpy(), (y.numpy() < 0).astype(np.int64), problem.support
 
 
 def _methods(rows: Sequence[_Row]) -> list[str]:
-    return [name for name in METHODS if any(name in row.numbers for row in rows)]
+    return [name for name in METHODS if any(name in row.config.methods for row in rows)]
+
+
+def label_of(kind: TableKind) -> str:
+    """Return what stands below the column of these tables.
+
+    >>> label_of(TableKind(kind="genotypes", rows=1600)).split()
+    ['genotypes', 'n=20', 'N=1600']
+    """
+    if kind.kind in _FILES:
+        return f"{kind.kind}\n(file)"
+    if kind.kind == "genotypes":
+        return f"genotypes\nn={kind.n}\nN={kind.rows}"
+    return f"n={kind.n}\nk={kind.k}\nN={kind.rows}\n{kind.noise:.0%} noise"
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
@@ -179,16 +190,15 @@ def plot(rows: Sequence[_Row]) -> Figure:
     grid = [[float("nan")] * len(rows) for _ in methods]
     for x, row in enumerate(rows):
         for y, name in enumerate(methods):
-            cell = row.numbers.get(name)
-            if cell is None or "refused" in cell:
+            score = row.numbers.scores.get(name)
+            if score is None:
                 axes.text(x, y, "–", ha="center", va="center")
                 continue
-            grid[y][x] = cell["found"] / cell["tables"]
-            count, ink = f"{cell['found']}/{cell['tables']}", ink_on(grid[y][x])
+            grid[y][x] = score.found / score.tables
+            count, ink = f"{score.found}/{score.tables}", ink_on(grid[y][x])
             axes.text(x, y, count, ha="center", va="center", color=ink, fontsize=10)
-            times.plot(cell["seconds"], y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
-    names = [Point.model_validate(row.config).label() for row in rows]
-    draw_heat_map(axes, grid, names, methods, column_size=9)
+            times.plot(score.seconds, y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
+    draw_heat_map(axes, grid, [label_of(row.config) for row in rows], methods, column_size=9)
     axes.set_title("tables with exactly the hidden columns found")
     if "auto" in methods and len(methods) > len(OURS):
         axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)
@@ -203,23 +213,23 @@ def table(rows: Sequence[_Row]) -> Table:
     header = ["table", "n", "k", "rows", "noise", "method", "found", "95 % interval", "seconds"]
     lines = []
     for row in rows:
-        point = Point.model_validate(row.config)
-        where = [point.kind, str(point.n), str(point.k), str(point.rows)]
-        where.append(f"{point.noise:.0%}" if point.kind == "bits" else "–")
+        kind = row.config
+        where = [kind.kind, str(kind.n), str(kind.k), str(kind.rows)]
+        where.append(f"{kind.noise:.0%}" if kind.kind == "bits" else "–")
         for name in _methods([row]):
-            cell = row.numbers[name]
-            if "refused" in cell:
-                lines.append([*where, name, "–", cell["refused"], "–"])
+            score = row.numbers.scores.get(name)
+            if score is None:
+                lines.append([*where, name, "–", row.numbers.refused[name], "–"])
                 continue
-            share = wilson_share(cell["found"], cell["tables"])
+            share = wilson_share(score.found, score.tables)
             interval = f"{share.low:.2f} to {share.high:.2f}"
-            lines.append([*where, name, f"{share.successes} of {share.trials}", interval, f"{cell['seconds']:.2g}"])
+            lines.append([*where, name, f"{share.successes} of {share.trials}", interval, f"{score.seconds:.2g}"])
     return Table(header, lines)
 
 
 def _total(rows: Sequence[_Row], name: str) -> Share:
-    cells = [row.numbers[name] for row in rows if "found" in row.numbers.get(name, {})]
-    return wilson_share(sum(cell["found"] for cell in cells), sum(cell["tables"] for cell in cells))
+    scores = [row.numbers.scores[name] for row in rows if name in row.numbers.scores]
+    return wilson_share(sum(score.found for score in scores), sum(score.tables for score in scores))
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
@@ -256,8 +266,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
 
 def _matches_auto(rows: Sequence[_Row], name: str) -> bool:
-    ran = [row.numbers for row in rows if "found" in row.numbers.get(name, {})]
+    ran = [row.numbers.scores for row in rows if name in row.numbers.scores]
     return bool(ran) and all(
-        numbers[name]["found"] / numbers[name]["tables"] >= numbers["auto"]["found"] / numbers["auto"]["tables"]
-        for numbers in ran
+        scores[name].found / scores[name].tables >= scores["auto"].found / scores["auto"].tables for scores in ran
     )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
-from parityscope.papers.cells import share_of
+from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
-from parityscope.papers.own.figures.phase import PACK, Cell, batch_shape, run, run_batch
-from parityscope.records import Row
-
-__all__ = ["PACK", "batch_shape", "run", "run_batch"]
 
 ID = "phase-heads-noise"
 TITLE = "Phase diagram: heads × label noise"
@@ -25,67 +21,64 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18, "paper": 900}
 _N, _K = 12, 3
-_X = ("probability that a label is flipped", lambda row: row.config.noise)
-_Y = ("heads m", lambda row: row.config.settings["heads"])
+_X = phase.Axis("probability that a label is flipped", lambda row: row.config.training.noise)
+_Y = phase.Axis("heads m", lambda row: row.config.training.recipe.heads or _K)
 
 
-def _cells(recipe: str, heads: Sequence[int], noises: Sequence[float], seeds: int, samples: int) -> list[Cell]:
+def _grid(recipe: str, heads: Sequence[int], noises: Sequence[float], seeds: int, samples: int) -> list[ShownTraining]:
+    panel = f"{recipe}, {samples} examples"
     return [
-        Cell(
-            panel=f"{recipe}, {samples} examples",
-            recipe=recipe,
-            n=_N,
-            k=_K,
-            seeds=seeds,
-            samples=samples,
-            noise=noise,
-            settings={"heads": m},
-        )
+        one
         for m in heads
         for noise in noises
+        for one in phase.seeds_at(panel, recipe, _N, _K, seeds, samples=samples, noise=noise, heads=m)
     ]
 
 
 _FEW = (1, 2, 3, 6), (0.0, 0.1, 0.2, 0.3, 0.4)
 _GRID = (1, 2, 3, 4, 6, 9), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
-CONFIGS: dict[Scale, list[Cell]] = {
-    "smoke": _cells("bounded", (1, 3), (0.0, 0.2, 0.4), 4, 300),
-    "demo": [*_cells("repaired", *_FEW, 6, 500), *_cells("bounded", *_FEW, 6, 500)],
-    "reference": [*_cells("repaired", *_GRID, 12, 500), *_cells("bounded", *_GRID, 12, 500)],
+CONFIGS: dict[Scale, list[ShownTraining]] = {
+    "smoke": _grid("bounded", (1, 3), (0.0, 0.2, 0.4), 4, 300),
+    "demo": [*_grid("repaired", *_FEW, 6, 500), *_grid("bounded", *_FEW, 6, 500)],
+    "reference": [*_grid("repaired", *_GRID, 12, 500), *_grid("bounded", *_GRID, 12, 500)],
     "paper": [
-        *(cell for N in (500, 4000) for cell in _cells("repaired", *_GRID, 64, N)),
-        *(cell for N in (500, 4000) for cell in _cells("bounded", *_GRID, 64, N)),
+        *(one for N in (500, 4000) for one in _grid("repaired", *_GRID, 64, N)),
+        *(one for N in (500, 4000) for one in _grid("bounded", *_GRID, 64, N)),
     ],
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw one heat map per recipe."""
     return phase.draw_phases(rows, _X, _Y, columns=2)
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[TrainingRow]) -> Table:
     """Return every cell with its interval."""
     return phase.phase_table(rows, _X, _Y)
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Compare fewer heads than hidden bits with as many and with more."""
 
-    def by_heads(cells: Sequence[Row]) -> str:
-        groups = {"m < k": lambda m: m < _K, "m = k": lambda m: m == _K, "m > k": lambda m: m > _K}
-        chosen = {name: [row for row in cells if fits(_Y[1](row))] for name, fits in groups.items()}
+    def by_heads(panel: Sequence[TrainingRow]) -> str:
+        groups: dict[str, Callable[[float], bool]] = {
+            "m < k": lambda m: m < _K,
+            "m = k": lambda m: m == _K,
+            "m > k": lambda m: m > _K,
+        }
+        chosen = {name: [row for row in panel if fits(_Y.place(row))] for name, fits in groups.items()}
         return ", ".join(f"{name} {share_of(some)}" for name, some in chosen.items() if some)
 
     panels = phase.panels_of(rows)
-    clean = {name: [row for row in cells if row.config.noise == 0] for name, cells in panels.items()}
+    clean = {name: [row for row in panel if row.config.training.noise == 0] for name, panel in panels.items()}
     return [
         Finding(
             "H1 uses as many heads as hidden bits, m = k.",
-            "Without noise: " + "; ".join(f"{name}: {by_heads(cells)}" for name, cells in clean.items()) + ".",
+            "Without noise: " + "; ".join(f"{name}: {by_heads(panel)}" for name, panel in clean.items()) + ".",
         ),
         Finding(
             "(Not in the papers: label noise.)",
-            "Over all noise levels: " + "; ".join(f"{name}: {by_heads(cells)}" for name, cells in panels.items()) + ".",
+            "Over all noise levels: " + "; ".join(f"{name}: {by_heads(panel)}" for name, panel in panels.items()) + ".",
         ),
     ]

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from parityscope.papers.cells import ShownTraining, TrainingRow
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
-from parityscope.papers.own.figures.phase import PACK, Cell, batch_shape, run, run_batch
-from parityscope.records import Row
-
-__all__ = ["PACK", "batch_shape", "run", "run_batch"]
 
 ID = "phase-n-k"
 TITLE = "Phase diagram: n × k"
@@ -23,63 +20,64 @@ TEXT = (
     "in the success table: their cost doubles with every second bit."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 18, "reference": 30, "paper": 1500}
-_X = ("bits n", lambda row: row.config.n)
-_Y = ("hidden bits k", lambda row: row.config.k)
+_X = phase.Axis("bits n", lambda row: row.config.training.n)
+_Y = phase.Axis("hidden bits k", lambda row: row.config.training.k)
 
 
-def _cells(
+def _grid(
     recipe: str, n_values: Sequence[int], k_values: Sequence[int], seeds: int, samples: int | None
-) -> list[Cell]:
+) -> list[ShownTraining]:
     source = "population" if samples is None else f"{samples} examples"
     return [
-        Cell(panel=f"{recipe}, {source}", recipe=recipe, n=n, k=k, seeds=seeds, samples=samples)
+        one
         for k in k_values
         for n in n_values
+        for one in phase.seeds_at(f"{recipe}, {source}", recipe, n, k, seeds, samples=samples)
     ]
 
 
 _FEW = (8, 16, 32), (2, 3, 4, 6)
 _SIZES = (8, 12, 16, 24, 32), (2, 3, 4, 6)
 _MORE = (8, 12, 16, 24, 32, 48, 64, 96, 128, 256), (2, 3, 4, 5, 6, 7, 8, 10)
-CONFIGS: dict[Scale, list[Cell]] = {
-    "smoke": [*_cells("bounded", (8, 16), (2, 3), 4, None), *_cells("bounded", (8, 16), (2, 3), 4, 200)],
+CONFIGS: dict[Scale, list[ShownTraining]] = {
+    "smoke": [*_grid("bounded", (8, 16), (2, 3), 4, None), *_grid("bounded", (8, 16), (2, 3), 4, 200)],
     "demo": [
-        *_cells("repaired", *_FEW, 8, None),
-        *_cells("bounded", *_FEW, 8, None),
-        *_cells("bounded", *_FEW, 6, 300),
-        *_cells("bounded", *_FEW, 4, 1000),
+        *_grid("repaired", *_FEW, 8, None),
+        *_grid("bounded", *_FEW, 8, None),
+        *_grid("bounded", *_FEW, 6, 300),
+        *_grid("bounded", *_FEW, 4, 1000),
     ],
     "reference": [
-        *_cells("repaired", *_SIZES, 16, None),
-        *_cells("bounded", *_SIZES, 16, None),
-        *_cells("bounded", *_SIZES, 12, 300),
-        *_cells("bounded", *_SIZES, 8, 1000),
+        *_grid("repaired", *_SIZES, 16, None),
+        *_grid("bounded", *_SIZES, 16, None),
+        *_grid("bounded", *_SIZES, 12, 300),
+        *_grid("bounded", *_SIZES, 8, 1000),
     ],
     "paper": [
-        *_cells("repaired", *_MORE, 64, None),
-        *_cells("bounded", *_MORE, 64, None),
-        *_cells("bounded", *_MORE, 32, 1000),
-        *_cells("bounded", *_MORE, 32, 8000),
+        *_grid("repaired", *_MORE, 64, None),
+        *_grid("bounded", *_MORE, 64, None),
+        *_grid("bounded", *_MORE, 32, 1000),
+        *_grid("bounded", *_MORE, 32, 8000),
     ],
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw one heat map per recipe and source of data."""
     return phase.draw_phases(rows, _X, _Y, columns=2)
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[TrainingRow]) -> Table:
     """Return every cell with its interval."""
     return phase.phase_table(rows, _X, _Y)
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Set optimisation beside data."""
-    panels = phase.panels_of(rows)
+    counts = {name: phase.counted(chosen, _X, _Y) for name, chosen in phase.panels_of(rows).items()}
     return [
         Finding(
             "(Not in the papers: where optimisation ends and where data end.)",
-            "; ".join(f"{name}: {phase.counted(cells)}" for name, cells in panels.items()) + ".",
+            "; ".join(f"{name}: {text}" for name, text in counts.items()) + ".",
         )
     ]

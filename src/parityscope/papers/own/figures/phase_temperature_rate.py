@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from parityscope.papers.cells import share_of
+from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
-from parityscope.papers.own.figures.phase import PACK, Cell, batch_shape, run, run_batch
-from parityscope.records import Row
-
-__all__ = ["PACK", "batch_shape", "run", "run_batch"]
 
 ID = "phase-temperature-rate"
 TITLE = "Phase diagram: temperature × learning rate"
@@ -24,81 +20,73 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 18, "paper": 900}
 _N, _K = 10, 3
-_X = ("learning rate", lambda row: row.config.settings["learning_rate"])
-_Y = ("temperature τ", lambda row: row.config.settings["temperature"])
+_X = phase.Axis("learning rate", lambda row: float(row.config.training.recipe.learning_rate))
+_Y = phase.Axis("temperature τ", lambda row: float(row.config.training.recipe.temperature))
 
 
-def _cells(
+def _grid(
     recipe: str,
     temperatures: Sequence[float],
     rates: Sequence[float],
     seeds: int,
     steps: int,
     samples: int | None = None,
-) -> list[Cell]:
+) -> list[ShownTraining]:
     source = "population" if samples is None else f"{samples} examples"
+    panel, shared = f"{recipe}, {source}, {steps} steps", {"samples": samples, "steps": steps}
     return [
-        Cell(
-            panel=f"{recipe}, {source}, {steps} steps",
-            recipe=recipe,
-            n=_N,
-            k=_K,
-            seeds=seeds,
-            samples=samples,
-            settings={"temperature": temperature, "learning_rate": rate, "steps": steps},
-        )
+        one
         for temperature in temperatures
         for rate in rates
+        for one in phase.seeds_at(panel, recipe, _N, _K, seeds, temperature=temperature, learning_rate=rate, **shared)
     ]
 
 
 _COARSE = (0.1, 1.0, 10.0), (0.01, 0.1, 1.0)
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _FINE = tuple(0.03 * 2**i for i in range(11)), tuple(0.001 * 2**i for i in range(13))
-CONFIGS: dict[Scale, list[Cell]] = {
-    "smoke": [*_cells("repaired", *_COARSE, 4, 150), *_cells("bounded", *_COARSE, 4, 150)],
+CONFIGS: dict[Scale, list[ShownTraining]] = {
+    "smoke": [*_grid("repaired", *_COARSE, 4, 150), *_grid("bounded", *_COARSE, 4, 150)],
     "demo": [
-        *_cells("as-written", *_GRID, 2, 50),
-        *_cells("as-coded", *_GRID, 4, 400),
-        *_cells("repaired", *_GRID, 8, 400),
-        *_cells("bounded", *_GRID, 8, 400),
-        *_cells("bounded", *_GRID, 4, 250, 500),
+        *_grid("as-written", *_GRID, 2, 50),
+        *_grid("as-coded", *_GRID, 4, 400),
+        *_grid("repaired", *_GRID, 8, 400),
+        *_grid("bounded", *_GRID, 8, 400),
+        *_grid("bounded", *_GRID, 4, 250, 500),
     ],
     "reference": [
-        *_cells("as-written", *_GRID, 4, 100),
-        *_cells("as-coded", *_GRID, 8, 600),
-        *_cells("repaired", *_GRID, 16, 500),
-        *_cells("bounded", *_GRID, 16, 500),
-        *_cells("bounded", *_GRID, 8, 250, 500),
+        *_grid("as-written", *_GRID, 4, 100),
+        *_grid("as-coded", *_GRID, 8, 600),
+        *_grid("repaired", *_GRID, 16, 500),
+        *_grid("bounded", *_GRID, 16, 500),
+        *_grid("bounded", *_GRID, 8, 250, 500),
     ],
     "paper": [
-        *_cells("as-written", *_FINE, 32, 1000),
-        *_cells("as-coded", *_FINE, 32, 2000),
-        *_cells("repaired", *_FINE, 100, 3000),
-        *_cells("bounded", *_FINE, 100, 3000),
-        *_cells("bounded", *_FINE, 32, 250, 500),
+        *_grid("as-written", *_FINE, 32, 1000),
+        *_grid("as-coded", *_FINE, 32, 2000),
+        *_grid("repaired", *_FINE, 100, 3000),
+        *_grid("bounded", *_FINE, 100, 3000),
+        *_grid("bounded", *_FINE, 32, 250, 500),
     ],
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw one heat map per recipe."""
     return phase.draw_phases(rows, _X, _Y, columns=3)
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[TrainingRow]) -> Table:
     """Return every cell with its interval."""
     return phase.phase_table(rows, _X, _Y)
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Say how large the region is in which each recipe learns."""
-    summary = {name: phase.counted(cells) for name, cells in phase.panels_of(rows).items()}
-    at_theorem = {
-        name: [row for row in cells if row.config.settings["temperature"] == 1 / _N]
-        for name, cells in phase.panels_of(rows).items()
-    }
-    sharp = "; ".join(f"{name}: {share_of(cells)}" for name, cells in at_theorem.items() if cells)
+    panels = phase.panels_of(rows)
+    summary = {name: phase.counted(panel, _X, _Y) for name, panel in panels.items()}
+    at_theorem = {name: [row for row in panel if _Y.place(row) == 1 / _N] for name, panel in panels.items()}
+    sharp = "; ".join(f"{name}: {share_of(some)}" for name, some in at_theorem.items() if some)
     return [
         Finding(
             "H1, Theorem 5 needs a temperature of order 1/n and a rate below an explicit bound.",

@@ -5,53 +5,72 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import cast
 
 from parityscope.papers.claim import Check, Claim, Context, Verdict, needs_rows
-from parityscope.papers.registry import load_figure
+from parityscope.papers.figure import PaperFigure
 from parityscope.papers.w.multi_pass import best_accuracy, guessing_bound
 from parityscope.papers.w.settings import (
+    DecoderRow,
     attention_on_secret,
-    best_by,
+    best_by_k,
     chain_wins,
     fell_before_jump,
     growth,
     looking_right,
     samples,
     samples_at_least,
-    settings,
     solved,
     with_chain,
 )
-from parityscope.records import Row
+
+_Judge = Callable[[Sequence[DecoderRow]], tuple[Verdict, str, str]]
 
 
-def _from_rows(
-    experiment: str, judge: Callable[[Sequence[Row]], tuple[Verdict, str, str]]
-) -> Callable[[Context], Check]:
+def _figure(number: int) -> PaperFigure:
+    """Return a figure by its number: imported when it is judged, since figures need a plotting library."""
+    from parityscope.papers.w.figures import (
+        figure_1,
+        figure_2,
+        figure_3,
+        figure_4,
+        figure_5,
+        figure_8,
+        figure_9,
+        figure_10,
+        figure_11,
+    )
+
+    figures = (figure_1, figure_2, figure_3, figure_4, figure_5, figure_8, figure_9, figure_10, figure_11)
+    return next(cast("PaperFigure", figure) for figure in figures if f"W-figure-{number}" == figure.ID)
+
+
+def _from_rows(number: int, judge: _Judge) -> Callable[[Context], Check]:
     """Return a check that judges the stored rows of a figure."""
 
     def check(context: Context) -> Check:
-        rows = context.rows(experiment)
-        if len(rows) < len(load_figure(experiment).CONFIGS[context.scale]):
-            return needs_rows(experiment)
+        figure = _figure(number)
+        rows = context.rows(figure.ID)
+        if len(rows) < len(figure.CONFIGS[context.scale]):
+            return needs_rows(figure.ID)
         if context.scale == "smoke":
             return Check("not testable here", "smoke rows", {}, "Trainings of 20 steps say nothing about learning.")
-        verdict, number, how = judge(rows)
+        verdict, told, how = judge(rows)
         if verdict == "fails" and context.scale != "paper":
             # Other sizes than the paper's refute nothing about the paper's own.
             verdict, how = "not testable here", f"{how} It did not show at this scale."
-        findings = {finding.paper: finding.here for finding in load_figure(experiment).findings(rows)}
-        return Check(verdict, number, findings, how)
+        findings = {finding.paper: finding.here for finding in figure.findings(rows)}
+        return Check(verdict, told, findings, how)
 
     return check
 
 
-def _figure_1(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _figure_1(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     factor, missed = {}, 0
     for chain in (True, False):
-        best = best_by(with_chain(rows, chain), "k")
+        best = best_by_k(with_chain(rows, chain))
         missed += sum(samples(row) is None for row in best.values()) if chain else 0
-        factor[chain] = growth([(k, samples_at_least(row)) for (k,), row in best.items()]) or 1.0
+        factor[chain] = growth([(k, samples_at_least(row)) for k, row in best.items()]) or 1.0
     verdict: Verdict = "holds" if factor[False] > 2 and factor[True] < 1.3 else "fails"
     if verdict == "holds" and missed:
         verdict = "holds in part"
@@ -61,25 +80,25 @@ def _figure_1(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     return verdict, f"× {factor[False]:.1f} per bit without, × {factor[True]:.2f} with CoT, {missed} k not reached", how
 
 
-def _figure_2(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _figure_2(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     fewer, more, pairs = chain_wins(rows)
     verdict: Verdict = "holds" if fewer == pairs else "holds in part" if fewer > more else "fails"
     return verdict, f"{fewer} of {pairs} pairs", "Samples needed with and without CoT were compared shape by shape."
 
 
-def _figure_3(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _figure_3(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     shown = rows[-1]
-    share = shown.numbers["secret_attention"]
-    right = looking_right(shown) == len(shown.numbers["secret"])
+    share = shown.numbers.secret_attention or 0.0
+    right = looking_right(shown) == len(shown.numbers.secret)
     learned = len(solved(rows)) == len(rows)
     verdict: Verdict = "holds" if learned and right and share > 0.5 else "holds in part"
     how = "Every k was trained to 100 %; then the attention of each chain position was averaged over held-out inputs."
     return verdict, f"{share:.2f} of the attention on the secret bit", how
 
 
-def _learned_from_pool(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    pools = [row for row in rows if settings(row)["pool"] and not settings(row)["chain_of_thought"]]
-    fresh = [row for row in rows if settings(row)["pool"] is None]
+def _learned_from_pool(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
+    pools = [row for row in rows if row.config.training.pool and not row.config.training.chain_of_thought]
+    fresh = [row for row in rows if row.config.training.pool is None]
     done = sum(samples(row) is not None for row in pools)
     beaten = all(samples(row) is None for row in fresh)
     verdict: Verdict = "holds" if done == len(pools) and beaten else "holds in part" if done and beaten else "fails"
@@ -87,19 +106,19 @@ def _learned_from_pool(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     return verdict, f"{done} of {len(pools)} shapes learn from the pool", how
 
 
-def _small_beats_large(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
-    ordered = sorted(rows, key=lambda row: settings(row)["pool"] or math.inf)
+def _small_beats_large(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
+    ordered = sorted(rows, key=lambda row: row.config.training.pool or math.inf)
     done = [samples(row) is not None for row in ordered]
     smaller_wins = any(first and not second for first, second in pairwise(done))
     too_small = not done[0]
     verdict: Verdict = "fails" if not smaller_wins else "holds in part" if too_small else "holds"
     names = ", ".join(
-        f"{settings(row)['pool'] or 'fresh'}: {'yes' if ok else 'no'}" for row, ok in zip(ordered, done, strict=True)
+        f"{row.config.training.pool or 'fresh'}: {'yes' if ok else 'no'}" for row, ok in zip(ordered, done, strict=True)
     )
     return verdict, f"learned by pool: {names}", "Pools of several sizes were trained for the same number of steps."
 
 
-def _no_chain_fails(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _no_chain_fails(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     without, chain = with_chain(rows, False), with_chain(rows, True)
     above = sum(best_accuracy(row) > guessing_bound(row) for row in without)
     learned = sum(samples(row) is not None for row in chain)
@@ -108,7 +127,7 @@ def _no_chain_fails(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     return verdict, f"{above} of {len(without)} above guessing; with CoT {learned} of {len(chain)} learn", how
 
 
-def _first_layer_sparse(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _first_layer_sparse(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     row = rows[0]
     on_secret = attention_on_secret(row)[0] > 0.5
     second = float(row.arrays["entropy"][-1][1].mean())
@@ -118,7 +137,7 @@ def _first_layer_sparse(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     return verdict, number, "Attention was averaged over held-out inputs; entropy is Eq. (1), 1 for uniform attention."
 
 
-def _entropy_first(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
+def _entropy_first(rows: Sequence[DecoderRow]) -> tuple[Verdict, str, str]:
     pairs = [fell_before_jump(row) for row in solved(rows)]
     first = sum(fallen is not None and risen is not None and fallen <= risen for fallen, risen in pairs)
     verdict: Verdict = "not testable here" if not pairs else "holds" if first == len(pairs) else "holds in part"
@@ -126,7 +145,7 @@ def _entropy_first(rows: Sequence[Row]) -> tuple[Verdict, str, str]:
     return verdict, f"entropy first in {first} of {len(pairs)} trainings that learned", how
 
 
-_FIGURES: tuple[tuple[int, str, Callable[[Sequence[Row]], tuple[Verdict, str, str]]], ...] = (
+_FIGURES: tuple[tuple[int, str, _Judge], ...] = (
     (1, "Without CoT the samples needed grow exponentially with k; with CoT they grow about linearly.", _figure_1),
     (2, "CoT needs fewer samples for every number of layers and heads.", _figure_2),
     (3, "With CoT every k is learned, and each chain token attends mainly to its secret bit.", _figure_3),
@@ -147,6 +166,13 @@ _FIGURES: tuple[tuple[int, str, Callable[[Sequence[Row]], tuple[Verdict, str, st
 )
 
 CLAIMS = tuple(
-    Claim(f"W-figure-{number}", statement, _from_rows(f"W-figure-{number}", judge), 0.1, f"W-figure-{number}", True)
+    Claim(
+        f"W-figure-{number}",
+        statement,
+        _from_rows(number, judge),
+        seconds=0.1,
+        figure=f"W-figure-{number}",
+        reads_figure=True,
+    )
     for number, statement, judge in _FIGURES
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,8 @@ from parityscope.papers.claim import Check, Claim, Context, Verdict
 from parityscope.papers.w.measured_studies import (
     COMMAND,
     PANELS,
-    MeasuredModel,
-    MeasuredStudy,
+    ModelNumbers,
+    StudyNumbers,
     by_how_much,
     lower_share,
     shown_studies,
@@ -21,15 +22,19 @@ from parityscope.papers.w.measured_studies import (
 _FEWEST_PROBLEMS = 30  # below, an interval over problems says little
 
 
-def _largest(context: Context, experiment: str, models: int = 1) -> MeasuredStudy | None:
+def _studies(context: Context, figure: str) -> list[StudyNumbers]:
+    return [row.numbers for row in shown_studies(context.rows(figure))]
+
+
+def _largest(context: Context, figure: str, models: int = 1) -> StudyNumbers | None:
     """Return the stored study with the most problems that has enough problems and models."""
-    studies = [study for study in shown_studies(context.rows(experiment)) if len(study.models) >= models]
+    studies = [study for study in _studies(context, figure) if len(study.models) >= models]
     studies = [study for study in studies if study.problems >= _FEWEST_PROBLEMS]
     return max(studies, key=lambda study: study.problems, default=None)
 
 
-def _untested(context: Context, experiment: str, missing: str) -> Check:
-    stored = [study.title for study in shown_studies(context.rows(experiment))]
+def _untested(context: Context, figure: str, missing: str) -> Check:
+    stored = [study.title for study in _studies(context, figure)]
     return Check(
         "not testable here",
         f"no study {missing}",
@@ -38,7 +43,7 @@ def _untested(context: Context, experiment: str, missing: str) -> Check:
     )
 
 
-def _evidence(study: MeasuredStudy, model: MeasuredModel) -> dict[str, Any]:
+def _evidence(study: StudyNumbers, model: ModelNumbers) -> dict[str, Any]:
     """Return what was measured, every measure against both controls."""
     return {
         "model": model.name,
@@ -98,7 +103,7 @@ def _figure_7(context: Context) -> Check:
     if study is None:
         return _untested(context, "W-figure-7", f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more")
     model = study.models[0]
-    counts, total = {}, model.mean.shape[2]
+    counts, total = {}, model.layers_by_heads[0]
     for title, reduction, (other, _) in PANELS:
         layers = model.against_by_layer(other, reduction)
         counts[title] = {
@@ -119,7 +124,7 @@ def _figure_7(context: Context) -> Check:
             **_evidence(study, model),
             "layers": counts,
             "smallest_margin": -max(layer.difference.high for layer in stated),
-            "evaluations": study.problems * model.mean[0, 0].numel(),
+            "evaluations": study.problems * math.prod(model.layers_by_heads),
         },
         "The mean over the heads of each layer was compared with and without CoT; a layer is lower or higher when the "
         "95 % interval over resampled problems says so. The verdict is about Eq. (1); the controls stand beside it.",
@@ -156,23 +161,23 @@ CLAIMS = (
         "because real CoT data has a sparser structure.",
         _figure_6,
         seconds=1,
-        experiment="W-figure-6",
-        reads_rows=True,
+        figure="W-figure-6",
+        reads_figure=True,
     ),
     Claim(
         "W-figure-6-fine-tuning",
         "On the same CoT data a model fine-tuned on CoT data has lower attention entropy than the model it came from.",
         _fine_tuning,
         seconds=1,
-        experiment="W-figure-6",
-        reads_rows=True,
+        figure="W-figure-6",
+        reads_figure=True,
     ),
     Claim(
         "W-figure-7",
         "The attention entropy (Eq. 1) of pretrained models is lower with CoT than without across all layers.",
         _figure_7,
         seconds=1,
-        experiment="W-figure-7",
-        reads_rows=True,
+        figure="W-figure-7",
+        reads_figure=True,
     ),
 )

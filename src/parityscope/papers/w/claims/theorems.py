@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
 
 import torch
 
 from parityscope.core.ties import predicts_plus
 from parityscope.models.cot_block import hand_set_block
 from parityscope.papers.claim import Check, Claim, Context, needs_rows
-from parityscope.papers.figure import Scale
-from parityscope.papers.w.settings import best_by, budget, growth, samples, samples_at_least, with_chain
+from parityscope.papers.w.settings import best_by_k, budget, growth, samples, samples_at_least, with_chain
 from parityscope.papers.w.theory import assumption_2
+from parityscope.papers.w.three_steps import ThreeStepNumbers, ThreeStepTraining, three_steps_at
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
-from parityscope.training.three_steps import Taught, ThreeSteps, examine, take_three_steps
 
 _CHUNK = 2048
 
@@ -78,15 +77,15 @@ def _theorem_1(context: Context) -> Check:
 
 def _theorem_2(context: Context) -> Check:
     """Read sample counts against k without chain of thought from Figure 1's rows."""
-    best = best_by(with_chain(context.rows("W-figure-1"), False), "k")
+    best = best_by_k(with_chain(context.rows("W-figure-1"), False))
     if len(best) < 2:
         return needs_rows("W-figure-1")
-    factor = growth([(k, samples_at_least(row)) for (k,), row in best.items()]) or 1.0
+    factor = growth([(k, samples_at_least(row)) for k, row in best.items()]) or 1.0
     return Check(
         "not testable here",
         f"factor {factor:.1f} per bit, at least",
         {
-            "samples_by_k": {str(k): samples(row) for (k,), row in best.items()},
+            "samples_by_k": {str(k): samples(row) for k, row in best.items()},
             "budgets": [budget(r) for r in best.values()],
         },
         "An Ω(k) in an exponent speaks of k → ∞ and of every learner with little memory; no finite run tests it. "
@@ -94,72 +93,46 @@ def _theorem_2(context: Context) -> Check:
     )
 
 
-def three_steps_at(scale: Scale, seed: int = 0) -> ThreeSteps:
-    """Return the settings in which Theorem 3's training is tried; those of smoke scale take a second.
-
-    >>> three_steps_at("smoke").n, three_steps_at("reference").n
-    (12, 20)
-    """
-    if scale == "smoke":
-        return ThreeSteps(
-            n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256, seed=seed
-        )
-    return ThreeSteps(seed=seed)
-
-
-@lru_cache(maxsize=16)
-def taught(settings: ThreeSteps) -> Taught:
-    """Return Theorem 3's training, computed once per process: several lemmas look at it.
-
-    >>> small = ThreeSteps(n=4, k=2, d=64, m=16, batch=64, held_out=8)
-    >>> len(taught(small).blocks), taught(small) is taught(small)  # the start, and after each step
-    (4, True)
-    """
-    return take_three_steps(settings)
+def _trainings(context: Context) -> list[ThreeStepTraining]:
+    seeds = range(context.at(smoke=1, demo=2, reference=8, paper=32))
+    return [three_steps_at(context.scale, seed) for seed in seeds]
 
 
 def _theorem_3(context: Context) -> Check:
     """Take three steps from several seeds; compare the constants with Assumption 2's."""
-    seeds = range(context.at(smoke=1, demo=2, reference=8, paper=32))
-    runs = [taught(three_steps_at(context.scale, seed)) for seed in seeds]
-    config = runs[0].config
-    perfect = sum(run.perfect for run in runs)
-    sparse = sum(bool(run.secret_attention.min() > 0.99) for run in runs)
-    attention = min(float(run.secret_attention.min()) for run in runs)
-    bits = _bits_that_suffice(runs[0])
-    at = assumption_2(math.log(config.n), 0.1, config.epsilon)
+    trainings = _trainings(context)
+    runs: Sequence[ThreeStepNumbers] = [context.row(training).numbers for training in trainings]
+    settings, bits = trainings[0].settings, runs[0].bits_that_suffice
+    perfect = sum(run.token_accuracy == 1.0 for run in runs)
+    sparse = sum(run.smallest_attention > 0.99 for run in runs)
+    attention = min(run.smallest_attention for run in runs)
+    at = assumption_2(math.log(settings.n), 0.1, settings.epsilon)
     holds = perfect == sparse == len(runs)
     return Check(
         "holds in part" if holds else "not testable here",
         f"{perfect} of {len(runs)} seeds perfect, attention on the secret ≥ {attention:.4f}",
         {
-            "n": config.n,
-            "k": config.k,
+            "n": settings.n,
+            "k": settings.k,
             "seeds": len(runs),
             "perfect": perfect,
             "attention_above_0.99": sparse,
             "smallest_attention": attention,
             "smallest_margin": min(run.margin for run in runs),
             "largest_output_in_training": max(run.largest_output_in_training for run in runs),
-            "samples": 3 * config.batch,
-            "settings": config.model_dump(),
-            "rates": config.rates,
+            "samples": 3 * settings.batch,
+            "settings": settings.model_dump(),
+            "rates": settings.rates,
             "rates_of_assumption_2": [math.exp(at.early_rate), math.exp(at.early_rate), math.exp(at.last_rate)],
             "log10_batch_of_assumption_2": float(at.B) / math.log(10),
             "bits_that_suffice": bits,
-            "bits_over_log2_n": bits / math.log2(config.n),
+            "bits_over_log2_n": None if bits is None else bits / math.log2(settings.n),
         },
-        f"Three SGD steps on the hinge loss at n = {config.n}, k = {config.k}, d = {config.d}, m = {config.m}, "
-        f"B = {config.batch}, judged on {config.held_out} held-out sequences. Perfect accuracy and sparse "
+        f"Three SGD steps on the hinge loss at n = {settings.n}, k = {settings.k}, d = {settings.d}, m = {settings.m}, "
+        f"B = {settings.batch}, judged on {settings.held_out} held-out sequences. Perfect accuracy and sparse "
         "attention hold at these sizes; the 1/n^8 of the statement needs scores of 40 log n and Assumption 2's "
         f"B = 10^{float(at.B) / math.log(10):.0f}, and its k has no member at this n.",
     )
-
-
-def _bits_that_suffice(run: Taught) -> int:
-    """Return the fewest bits per weight with which the trained block still gets 2000 held-out sequences right."""
-    bits = HeldOut(run.config.n, min(2000, run.config.held_out), run.config.seed).bits
-    return next(b for b in range(3, 33) if examine(run.blocks[-1].quantised(b), run.task, bits)[0] == 1.0)
 
 
 CLAIMS = (
@@ -174,13 +147,14 @@ CLAIMS = (
         "Without CoT, any constant number of SGD passes with little memory needs 2^Ω(k) samples.",
         _theorem_2,
         seconds=1,
-        experiment="W-figure-1",
-        reads_rows=True,
+        figure="W-figure-1",
+        reads_figure=True,
     ),
     Claim(
         "W-theorem-3",
         "With CoT, three SGD steps reach perfect accuracy and one-hot attention from Õ(n) samples.",
         _theorem_3,
         seconds=14,
+        needs=_trainings,
     ),
 )

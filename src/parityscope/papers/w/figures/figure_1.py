@@ -14,26 +14,20 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
-    ROWS_FROM,
-    Decoder,
-    best_by,
+    DecoderRow,
+    ShownDecoder,
+    best_by_k,
     fell_before_jump,
     growth,
     narrow,
     paper,
-    row_config,
-    run,
     samples_at_least,
-    settings,
     smoke,
     solved,
     spoken_by_k,
-    table,
+    training_table,
     with_chain,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-1"
 TITLE = "W, Figure 1: chain of thought turns exponential into about linear"
@@ -45,7 +39,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 28, "reference": 69, "paper": 4e5}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
         smoke(CHAIN if chain else ANSWER, k=k, chain_of_thought=chain) for chain in (True, False) for k in (1, 2)
     ],
@@ -76,14 +70,14 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw samples against k on the left, two trainings on the right."""
     figure, (left, right) = new_figure(12, 4.4, 1, 2)
     for index, chain in enumerate((True, False)):
-        chosen = best_by(with_chain(rows, chain), "k")
+        chosen = best_by_k(with_chain(rows, chain))
         _draw_samples(left, list(chosen.values()), index)
         shown = _shown(list(chosen.values()))
-        draw_progress(right, shown, index, f"{shown.config.label}, k = {settings(shown)['k']}")
+        draw_progress(right, shown, index, f"{shown.config.label}, k = {shown.config.training.k}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
     left.legend()
     first = min(float(row.arrays["step"][1]) for row in rows)
@@ -93,11 +87,11 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw_samples(axes: Axes, rows: list[Row], index: int) -> None:
+def _draw_samples(axes: Axes, rows: list[DecoderRow], index: int) -> None:
     done = solved(rows)
     needed = [float(samples_at_least(row)) for row in done]
     axes.plot(
-        [settings(row)["k"] for row in done],
+        [row.config.training.k for row in done],
         needed,
         "o-",
         color=colour(index),
@@ -106,21 +100,24 @@ def _draw_samples(axes: Axes, rows: list[Row], index: int) -> None:
     draw_unreached(axes, rows, index)
 
 
-def _shown(rows: list[Row]) -> Row:
+def _shown(rows: list[DecoderRow]) -> DecoderRow:
     """Return the hardest solved training, the hardest of all if none was."""
     return (solved(rows) or rows)[-1]
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Compare growth in k, and when entropy falls with when accuracy jumps."""
     factors, lists = {}, {}
     for chain in (True, False):
-        best = best_by(with_chain(rows, chain), "k")
-        factors[chain] = growth([(k, samples_at_least(row)) for (k,), row in best.items()])
+        best = best_by_k(with_chain(rows, chain))
+        factors[chain] = growth([(k, samples_at_least(row)) for k, row in best.items()])
         lists[chain] = spoken_by_k(best)
     timing = []
     for chain in (True, False):
-        row = _shown(list(best_by(with_chain(rows, chain), "k").values()))
+        row = _shown(list(best_by_k(with_chain(rows, chain)).values()))
         fallen, risen = fell_before_jump(row)
         timing.append(f"{row.config.label}: entropy half down at step {fallen}, accuracy half up at step {risen}")
     return [

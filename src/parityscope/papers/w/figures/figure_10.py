@@ -23,16 +23,11 @@ from parityscope.papers.w.multi_pass import (
     smoke_pool,
 )
 from parityscope.papers.w.settings import (
-    ROWS_FROM,
-    Decoder,
-    row_config,
-    run,
+    DecoderRow,
+    ShownDecoder,
     samples,
-    table,
+    training_table,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-10"
 TITLE = "W, Figure 10: how large a pool may be"
@@ -44,7 +39,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 101, "paper": 3e6}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool("1 × 2", pool, heads=2) for pool in (16, 40)],
     "demo": [demo_pool("1 × 4", pool) for pool in DEMO_POOLS],
     "reference": [narrow_pool("1 × 4", pool) for pool in NARROW_POOLS],
@@ -56,7 +51,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw one panel per shape, one line per pool."""
     shapes = list(dict.fromkeys(shape_name(row) for row in rows))
     figure, panels = new_figure(3 + 4.2 * len(shapes), 4.2, 1, len(shapes), squeeze=False, sharey=True)
@@ -68,7 +63,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """List what each pool gave."""
     lines = [
         f"{shape_name(row)}, {pool_name(row)}: "

@@ -11,17 +11,12 @@ from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_accuracy, draw_entropy
 from parityscope.papers.w.multi_pass import demo_pool, narrow_pool, paper_pool, shape_name, smoke_pool
 from parityscope.papers.w.settings import (
-    ROWS_FROM,
-    Decoder,
+    DecoderRow,
+    ShownDecoder,
     fell_before_jump,
-    row_config,
-    run,
     samples,
-    table,
+    training_table,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-11"
 TITLE = "W, Figure 11: entropy of every head while learning from a pool"
@@ -32,7 +27,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 45, "paper": 4e5}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool(f"1 × {heads}", 24, heads=heads) for heads in (1, 2)],
     "demo": [demo_pool(f"1 × {heads}", 600, heads) for heads in (1, 4)],
     "reference": [narrow_pool(f"1 × {heads}", 2000, heads) for heads in (2, 4)],
@@ -40,7 +35,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw the entropies of one shape per panel, accuracy in grey."""
     figure, panels = new_figure(5.2 * len(rows), 4.2, 1, len(rows), squeeze=False, sharey=True)
     for axes, row in zip(panels[0], rows, strict=True):
@@ -55,7 +50,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Say which happens first."""
     lines = []
     for row in rows:

@@ -14,26 +14,20 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
-    ROWS_FROM,
-    Decoder,
-    best_by,
+    DecoderRow,
+    ShownDecoder,
+    best_by_shape,
     budget,
     chain_wins,
     growth,
     narrow,
     paper,
-    row_config,
-    run,
     samples,
     samples_at_least,
-    settings,
     smoke,
-    table,
+    training_table,
     with_chain,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-2"
 TITLE = "W, Figure 2: layers and heads against hidden bits"
@@ -46,7 +40,7 @@ COST: dict[Scale, float] = {"smoke": 2, "demo": 26, "reference": 48, "paper": 4e
 _SHORT = {"steps": 400, "held_out": 512, "evaluate_every": 20}
 _SHORTER = {**_SHORT, "steps": 200, "batch": 128, "held_out": 256, "width": 48}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
         smoke(f"{layers} × 1", k=k, chain_of_thought=chain, layers=layers)
         for chain in (True, False)
@@ -76,16 +70,16 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw shapes × k as two heat maps with the counts written in."""
     shapes = list(dict.fromkeys(row.config.label for row in rows))
-    ks = sorted({settings(row)["k"] for row in rows})
+    ks = sorted({row.config.training.k for row in rows})
     figure, panels = new_figure(2.2 + 1.15 * len(shapes), 1.6 + 0.75 * 2 * len(ks), 2, 1, squeeze=False)
     counts = [math.log10(samples_at_least(row)) for row in rows]
     for axes, chain in zip(panels[:, 0], (True, False), strict=True):
         grid = [[float("nan")] * len(shapes) for _ in ks]
-        for row in best_by(with_chain(rows, chain), "layers", "heads", "k").values():
-            x, y = shapes.index(row.config.label), ks.index(settings(row)["k"])
+        for row in best_by_shape(with_chain(rows, chain)).values():
+            x, y = shapes.index(row.config.label), ks.index(row.config.training.k)
             count = samples(row)
             grid[y][x] = math.log10(samples_at_least(row))
             text = f"> {budget(row) / 1000:.0f}k" if count is None else f"{count / 1000:.1f}k"
@@ -99,10 +93,13 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Count the shapes where CoT needs fewer samples, and compare growth per bit."""
-    chain = best_by(with_chain(rows, True), "layers", "heads", "k")
-    answer = best_by(with_chain(rows, False), "layers", "heads", "k")
+    chain = best_by_shape(with_chain(rows, True))
+    answer = best_by_shape(with_chain(rows, False))
     fewer, _, pairs = chain_wins(rows)
     factors: dict[bool, list[str]] = {True: [], False: []}
     for which, best in ((True, chain), (False, answer)):

@@ -12,26 +12,20 @@ from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_map, draw_unreached
 from parityscope.papers.w.settings import (
     PAPER_RATES,
-    ROWS_FROM,
-    Decoder,
-    best_by,
+    DecoderRow,
+    ShownDecoder,
+    best_by_k,
     budget,
     looking_right,
     narrow,
     paper,
-    row_config,
-    run,
     samples,
-    settings,
     smoke,
     solved,
     spoken,
     spoken_by_k,
-    table,
+    training_table,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-3"
 TITLE = "W, Figure 3: many hidden bits with chain of thought, and sparse attention"
@@ -44,7 +38,7 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 2, "demo": 23, "reference": 113, "paper": 1e6}
 COUNT, MAP = "samples", "attention map"
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
         *(smoke(COUNT, 8, k) for k in (2, 4)),
         smoke(MAP, 8, 4, extra_steps=5),
@@ -64,13 +58,13 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw samples against k beside the attention map."""
     figure, (left, right) = new_figure(13, 4.8, 1, 2, width_ratios=(1, 1.5))
-    best = best_by([row for row in rows if row.config.label == COUNT], "k")
+    best = best_by_k([row for row in rows if row.config.label == COUNT])
     done = solved(best.values())
     if done:
-        ks = [settings(row)["k"] for row in done]
+        ks = [row.config.training.k for row in done]
         left.plot(ks, [samples(row) for row in done], "o", color=colour(0), label="measured")
         line = _line(done)
         if line is not None:
@@ -87,11 +81,11 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _line(rows: Sequence[Row]) -> tuple[float, float, float] | None:
+def _line(rows: Sequence[DecoderRow]) -> tuple[float, float, float] | None:
     """Return intercept, slope and the share of variance of the least-squares line of samples on k."""
     if len(rows) < 3:
         return None
-    k = torch.tensor([float(settings(row)["k"]) for row in rows], dtype=torch.float64)
+    k = torch.tensor([float(row.config.training.k) for row in rows], dtype=torch.float64)
     y = torch.tensor([float(samples(row) or 0) for row in rows], dtype=torch.float64)
     slope = ((k - k.mean()) * (y - y.mean())).sum() / ((k - k.mean()) ** 2).sum()
     intercept = y.mean() - slope * k.mean()
@@ -99,9 +93,12 @@ def _line(rows: Sequence[Row]) -> tuple[float, float, float] | None:
     return float(intercept), float(slope), 1 - float(residual)
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Fit the line, and read the attention map."""
-    best = best_by([row for row in rows if row.config.label == COUNT], "k")
+    best = best_by_k([row for row in rows if row.config.label == COUNT])
     line = _line(solved(best.values()))
     fit = "too few points for a line" if line is None else f"{line[1]:.0f} examples per bit, R² = {line[2]:.2f}"
     shown = next(row for row in rows if row.config.label == MAP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -25,22 +26,16 @@ from parityscope.papers.w.multi_pass import (
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
-    ROWS_FROM,
-    Decoder,
+    DecoderRow,
+    ShownDecoder,
     narrow,
     paper,
-    row_config,
-    run,
     samples,
-    settings,
     smoke,
     solved,
-    table,
+    training_table,
     with_chain,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-4"
 TITLE = "W, Figure 4: many passes over a small pool learn without chain of thought"
@@ -52,7 +47,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 19, "reference": 103, "paper": 2e6}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
         smoke_pool(ANSWER, 24),
         smoke_pool(ANSWER, None),
@@ -76,7 +71,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw every shape's accuracy; the training with chain of thought is dashed."""
     figure, axes = new_figure(8.5, 4.4)
     without = with_chain(rows, False)
@@ -88,15 +83,18 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _epochs(row: Row) -> str:
-    pool = settings(row)["pool"]
+def _epochs(row: DecoderRow) -> str:
+    pool = row.config.training.pool or math.inf  # fresh samples are never seen again
     return f"{(samples(row) or 0) / pool:.0f} epochs"
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Count the shapes that learn from the pool, and set fresh samples and chain of thought beside them."""
-    pools = [row for row in with_chain(rows, False) if settings(row)["pool"] is not None]
-    fresh = [row for row in with_chain(rows, False) if settings(row)["pool"] is None]
+    pools = [row for row in with_chain(rows, False) if row.config.training.pool is not None]
+    fresh = [row for row in with_chain(rows, False) if row.config.training.pool is None]
     chain = with_chain(rows, True)
     done = [f"{shape_name(row)} in {_epochs(row)}" for row in solved(pools)]
     not_done = [f"{shape_name(row)} stays at {best_accuracy(row):.2f}" for row in pools if samples(row) is None]

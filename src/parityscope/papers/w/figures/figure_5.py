@@ -19,17 +19,12 @@ from parityscope.papers.w.multi_pass import (
     smoke_pool,
 )
 from parityscope.papers.w.settings import (
-    ROWS_FROM,
-    Decoder,
+    DecoderRow,
+    ShownDecoder,
     fell_before_jump,
-    row_config,
-    run,
     solved,
-    table,
+    training_table,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-5"
 TITLE = "W, Figure 5: a smaller pool learns, a larger one does not"
@@ -41,7 +36,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 51, "paper": 4e5}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool("pool", pool, heads=2) for pool in (16, 40)],
     "demo": [demo_pool("pool", pool) for pool in (600, 2400)],
     "reference": [narrow_pool("pool", pool) for pool in (2000, 8000)],
@@ -49,7 +44,7 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw accuracy, then the entropy of every head for each pool."""
     figure, panels = new_figure(4.6 * (1 + len(rows)), 4, 1, 1 + len(rows))
     draw_accuracies(panels[0], rows, [pool_name(row) for row in rows])
@@ -61,7 +56,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Compare the pools, and when entropy falls with when accuracy jumps."""
     reached = "; ".join(f"{pool_name(row)}: accuracy {best_accuracy(row):.3f} at best" for row in rows)
     sparse = "; ".join(f"{pool_name(row)}: lowest entropy {lowest_entropy(row):.2f}" for row in rows)

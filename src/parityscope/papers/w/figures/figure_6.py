@@ -9,19 +9,20 @@ from matplotlib.figure import Figure
 
 from parityscope.language_models.measures import MATCHED, PAPER
 from parityscope.papers.figure import Finding
-from parityscope.papers.w.figures.entropy_panels import CONFIGS, COST, draw_studies, run, setups
+from parityscope.papers.w.figures.entropy_panels import CONFIGS, COST, draw_studies, setups
 from parityscope.papers.w.measured_studies import (
     COMMAND,
     PANELS,
-    MeasuredStudy,
+    EntropyStudy,
+    StudyNumbers,
+    StudyRow,
     by_how_much,
     lower_share,
     shown_studies,
     studies_table,
 )
-from parityscope.records import Row
 
-__all__ = ["COMMAND", "CONFIGS", "COST", "run"]
+__all__ = ["COMMAND", "CONFIGS", "COST"]
 
 ID = "W-figure-6"
 TITLE = "W, Figure 6: does chain of thought make attention sparser? Four layers of a pretrained model"
@@ -33,9 +34,10 @@ TEXT = (
     "Bottom: the same for the solution and for its words in random order. Rows come from "
     "`parityscope entropy … --out DIR`."
 )
+STORED = EntropyStudy
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[StudyRow]) -> Figure:
     """Draw sorted bars per head: three comparisons × four layers, for every stored study."""
     return draw_studies(rows, 8.6, _draw)
 
@@ -49,11 +51,11 @@ def _chosen_layers(layers: int) -> list[int]:
     return sorted({round(step * (layers - 1) / 3) for step in range(4)})
 
 
-def _draw(part: Any, study: MeasuredStudy) -> None:
-    layers = _chosen_layers(study.models[0].mean.shape[2])
+def _draw(part: Any, row: StudyRow) -> None:
+    layers = _chosen_layers(row.numbers.models[0].layers_by_heads[0])
     grid = part.subplots(len(PANELS), len(layers), sharey="row", squeeze=False)
     for line, (title, reduction, variants) in zip(grid, PANELS, strict=True):
-        shown = setups(study, reduction, variants)
+        shown = setups(row, reduction, variants)
         width = 0.84 / len(shown)
         for axes, layer in zip(line, layers, strict=True):
             for place, (label, ink, mean, half) in enumerate(shown):
@@ -74,10 +76,10 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
 table = studies_table  # every measure, with the sink kept and removed
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[StudyRow]) -> list[Finding]:
     """Set W's reading of the figure beside what the measures say."""
     found = []
-    for study in shown_studies(rows):
+    for study in (row.numbers for row in shown_studies(rows)):
         model = study.models[0]
         paper, matched = (model.against("no CoT", reduction) for reduction in (PAPER, MATCHED))
         shuffled = model.against("shuffled CoT", MATCHED)
@@ -96,7 +98,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     return found or [Finding("CoT lowers the attention entropy of Qwen2-7B.", f"Not measured here. {COMMAND}")]
 
 
-def _second_model(study: MeasuredStudy) -> Finding:
+def _second_model(study: StudyNumbers) -> Finding:
     first, second = study.models[:2]
     paper = "On the same CoT data Qwen2-Math-7B has lower entropy than Qwen2-7B."
     if study.second_against_first is None:

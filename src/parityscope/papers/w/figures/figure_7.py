@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 
 from parityscope.language_models.summary import Comparison
 from parityscope.papers.figure import Finding, Table
-from parityscope.papers.w.figures.entropy_panels import CONFIGS, COST, draw_studies, run, setups
-from parityscope.papers.w.measured_studies import COMMAND, PANELS, MeasuredStudy, shown_studies
-from parityscope.records import Row
+from parityscope.papers.w.figures.entropy_panels import CONFIGS, COST, draw_studies, setups
+from parityscope.papers.w.measured_studies import COMMAND, PANELS, EntropyStudy, StudyRow, heads, shown_studies
 
-__all__ = ["COMMAND", "CONFIGS", "COST", "run"]
+__all__ = ["COMMAND", "CONFIGS", "COST"]
 
 ID = "W-figure-7"
 TITLE = "W, Figure 7: the same in all layers"
@@ -24,23 +23,24 @@ TEXT = (
     "suffix, which removes the advantage of the longer text. Bottom: the solution and its words in random order, as "
     "many positions of each. Rows come from `parityscope entropy … --out DIR`."
 )
+STORED = EntropyStudy
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[StudyRow]) -> Figure:
     """Draw every head of every layer: three comparisons, for every stored study."""
     return draw_studies(rows, 7.8, _draw)
 
 
-def _draw(part: Any, study: MeasuredStudy) -> None:
+def _draw(part: Any, row: StudyRow) -> None:
     for axes, (title, reduction, variants) in zip(part.subplots(len(PANELS), 1), PANELS, strict=True):
-        for place, (label, ink, mean, _) in enumerate(setups(study, reduction, variants)):
-            layers, heads = mean.shape
+        for place, (label, ink, mean, _) in enumerate(setups(row, reduction, variants)):
+            layers, count = mean.shape
             # Each layer is one unit wide; its heads fill nine tenths of it.
-            x = torch.arange(layers)[:, None] + 0.55 + 0.9 * (torch.arange(heads) + 0.5) / heads
+            x = torch.arange(layers)[:, None] + 0.55 + 0.9 * (torch.arange(count) + 0.5) / count
             sorted_heads = mean.sort(-1).values
             if place == 0:
                 axes.bar(
-                    x.flatten().numpy(), sorted_heads.flatten().numpy(), 0.9 / heads, color=ink, alpha=0.55, label=label
+                    x.flatten().numpy(), sorted_heads.flatten().numpy(), 0.9 / count, color=ink, alpha=0.55, label=label
                 )
                 continue
             for layer in range(layers):
@@ -54,7 +54,7 @@ def _draw(part: Any, study: MeasuredStudy) -> None:
     axes.set_xlabel("layer; within it heads, sorted")
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[StudyRow]) -> Table:
     """Return the mean over heads of every layer, and where CoT is lower beyond the sampling of problems."""
     header = [
         "model",
@@ -64,16 +64,16 @@ def table(rows: Sequence[Row]) -> Table:
         *(f"{title}: {variants[0]}, CoT" for title, _, variants in PANELS),
     ]
     lines = []
-    for study in shown_studies(rows):
-        for model in study.models:
-            for layer in range(model.mean.shape[2]):
+    for row in shown_studies(rows):
+        for place, model in enumerate(row.numbers.models):
+            for layer in range(model.layers_by_heads[0]):
                 cells = []
                 for _, reduction, (other, _) in PANELS:
-                    values = [float(model.heads(name, reduction)[0][layer].mean()) for name in (other, "CoT")]
+                    values = [float(heads(row, place, name, reduction)[0][layer].mean()) for name in (other, "CoT")]
                     cells.append(
                         "{:.3f}, {:.3f}".format(*values) + _mark(model.against_by_layer(other, reduction)[layer])
                     )
-                lines.append([model.name, model.weights, str(study.problems), str(layer + 1), *cells])
+                lines.append([model.name, model.weights, str(row.numbers.problems), str(layer + 1), *cells])
     return Table(header, lines)
 
 
@@ -82,10 +82,10 @@ def _mark(comparison: Comparison) -> str:
     return " ↓" if comparison.difference.high < 0 else " ↑" if comparison.difference.low > 0 else ""
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[StudyRow]) -> list[Finding]:
     """Count the layers in which CoT is lower."""
     found = []
-    for study in shown_studies(rows):
+    for study in (row.numbers for row in shown_studies(rows)):
         model = study.models[0]
         counts = [_layers_lower(model.against_by_layer(other, reduction)) for _, reduction, (other, _) in PANELS]
         found.append(

@@ -10,20 +10,14 @@ from parityscope.core.drawing import new_figure
 from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_map
 from parityscope.papers.w.settings import (
-    ROWS_FROM,
-    Decoder,
+    DecoderRow,
+    ShownDecoder,
     attention_on_secret,
     narrow,
     paper,
-    row_config,
-    run,
-    settings,
     smoke,
-    table,
+    training_table,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-8"
 TITLE = "W, Figure 8: two layers, two heads"
@@ -34,7 +28,7 @@ TEXT = (
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 30, "paper": 5e4}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],
     "demo": [narrow("2 × 2", 12, 4, layers=2, heads=2, batch=128, width=48, held_out=256, steps=300, extra_steps=20)],
     "reference": [narrow("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
@@ -42,10 +36,10 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw one map per layer and head."""
     row = rows[0]
-    layers, heads = settings(row)["layers"], settings(row)["heads"]
+    layers, heads = row.config.training.layers, row.config.training.heads
     figure, panels = new_figure(6.4 * heads, 2.9 * layers, layers, heads, squeeze=False, sharex=True, sharey=True)
     for layer in range(layers):
         for head in range(heads):
@@ -56,7 +50,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Say how much attention each layer puts on the secret, and how uniform the second one is."""
     row = rows[0]
     on_secret = attention_on_secret(row)

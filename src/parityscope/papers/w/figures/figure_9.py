@@ -13,21 +13,15 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     PAPER_RATES,
-    ROWS_FROM,
-    Decoder,
+    DecoderRow,
+    ShownDecoder,
     narrow,
     paper,
-    row_config,
-    run,
     samples,
-    settings,
     smoke,
-    table,
+    training_table,
     with_chain,
 )
-from parityscope.records import Row
-
-__all__ = ["ROWS_FROM", "row_config", "run", "table"]
 
 ID = "W-figure-9"
 TITLE = "W, Figure 9: (20, 12) without chain of thought"
@@ -41,7 +35,7 @@ COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 45, "paper": 8e6
 _EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
 _SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
 
-CONFIGS: dict[Scale, list[Decoder]] = {
+CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool(ANSWER, 24), smoke(CHAIN, pool=24)],
     "demo": [
         narrow(ANSWER, 20, 12, chain_of_thought=False, heads=4, pool=10_000, **{**_SHORT, "steps": 200}),
@@ -79,15 +73,15 @@ CONFIGS: dict[Scale, list[Decoder]] = {
 }
 
 
-def plot(rows: Sequence[Row]) -> Figure:
+def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw the best accuracy of every configuration."""
     figure, axes = new_figure(9, 1.6 + 0.36 * len(rows))
     for y, row in enumerate(rows):
-        chain = settings(row)["chain_of_thought"]
+        chain = row.config.training.chain_of_thought
         axes.plot(best_accuracy(row), y, "s" if chain else "o", color=colour(0 if chain else 1), markersize=7)
     axes.axvline(guessing_bound(rows[0]), color="0.5", linewidth=1)
     names = [
-        f"{row.config.label}, {shape_name(row)}, {pool_name(row)}, rate {settings(row)['learning_rate']:g}"
+        f"{row.config.label}, {shape_name(row)}, {pool_name(row)}, rate {row.config.training.learning_rate:g}"
         for row in rows
     ]
     axes.set(yticks=range(len(rows)), yticklabels=names, xlabel="best held-out accuracy", xlim=(0.45, 1.02))
@@ -95,7 +89,10 @@ def plot(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+table = training_table
+
+
+def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Count configurations above guessing."""
     without, chain = with_chain(rows, False), with_chain(rows, True)
     above = [row for row in without if best_accuracy(row) > guessing_bound(row)]

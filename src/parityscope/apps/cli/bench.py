@@ -1,0 +1,50 @@
+"""`bench`: its arguments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from parityscope.apps.cli.application import QUIET, app, completing, errors, interruptible
+from parityscope.core.benchmarking import benchmark_names
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME ...]", help="Questions; otherwise all.", autocompletion=completing(benchmark_names)
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Also keep the measurements, with machine and versions.")
+    ] = None,
+    quiet: Annotated[bool, QUIET] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+) -> None:
+    """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    from parityscope.apps.terminal.progress import bench_progress
+    from parityscope.apps.terminal.tables import bench_table
+    from parityscope.core.atomic_files import write_atomically
+    from parityscope.core.benchmarking import measured_alone, run_benchmark, stored_text
+
+    chosen = names or benchmark_names()
+    measure = run_benchmark if len(chosen) == 1 else measured_alone
+    results = []
+    with interruptible("nothing is stored before the last measurement"), bench_progress(errors(quiet), chosen) as show:
+        for name in chosen:
+            show(name, None)
+            for one in measure(name):
+                results.append((name, one))
+                show(name, one.name)
+    if out is not None:
+        write_atomically(out, stored_text(results).encode())
+    if as_json:
+        typer.echo(json.dumps([{"question": name, **one.to_json()} for name, one in results]))
+    else:
+        Console().print(bench_table(results), highlight=False)

@@ -1,0 +1,136 @@
+"""Theorem 3's training as a row: three steps from one start, and what the theorem and Lemmas 21 to 27 ask of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from parityscope.core.threads import single_threaded
+from parityscope.core.ties import predicts_plus
+from parityscope.papers.claim import Context
+from parityscope.papers.figure import Scale
+from parityscope.problems.sequences import HeldOut
+from parityscope.records import Config, Numbers, Result
+from parityscope.training.three_steps import ThreeSteps, ThreeStepsRun, examine, take_three_steps
+
+_MOST_BITS = 32
+_OUTPUTS, _ATTENTIONS = 2000, 256  # held-out sequences looked at
+
+
+class ThreeStepNumbers(Numbers):
+    """What three steps gave, on held-out sequences unless it says otherwise."""
+
+    token_accuracy: float
+    smallest_attention: float  # of any chain position on its secret bit
+    margin: float  # smallest output in the right direction
+    largest_output_in_training: float
+    bits_that_suffice: int | None  # per weight, to get every token right; none: not even 32 do
+    # After two steps, in units of η₀η₁/mn²
+    smallest_secret_score: float
+    largest_other_score: float
+    # After two and three steps
+    distances_from_one_hot: tuple[float, float]
+    attention_moved: float
+    # Outputs after three steps in the right direction, over ε
+    outputs: int
+    share_in_band: float  # within ε/3 of ε/3
+    share_right: float
+    smallest_output: float
+    largest_output: float
+
+
+class ThreeStepTraining(Config):
+    """Three steps of SGD from one seed.
+
+    >>> small = ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, batch=512, held_out=16)
+    >>> numbers = ThreeStepTraining(settings=small).run().numbers
+    >>> numbers.token_accuracy, numbers.outputs, numbers.distances_from_one_hot[1] < 0.1
+    (1.0, 16, True)
+    """
+
+    ROWS: ClassVar[str] = "W-three-steps"
+    NUMBERS: ClassVar[type[Numbers]] = ThreeStepNumbers
+
+    settings: ThreeSteps
+
+    def run(self) -> Result:
+        """Train on one thread, which gives the same bits everywhere, and measure."""
+        with single_threaded(), torch.no_grad():
+            with torch.enable_grad():
+                run = take_three_steps(self.settings)
+            secret, others = _scores(run)
+            distances, moved = _attention(run)
+            bits = HeldOut(run.config.n, min(_OUTPUTS, run.config.held_out), run.config.seed).bits
+            tokens = run.task.tokens(bits)
+            outputs = run.blocks[-1](tokens) * (2 * run.task.targets(tokens) - 1) / run.config.epsilon
+            numbers = ThreeStepNumbers(
+                token_accuracy=run.token_accuracy,
+                smallest_attention=float(run.secret_attention.min()),
+                margin=run.margin,
+                largest_output_in_training=run.largest_output_in_training,
+                bits_that_suffice=_bits_that_suffice(run, bits),
+                smallest_secret_score=secret,
+                largest_other_score=others,
+                distances_from_one_hot=distances,
+                attention_moved=moved,
+                outputs=outputs.numel(),
+                share_in_band=float(((outputs - 1 / 3).abs() < 1 / 3).double().mean()),
+                share_right=float(predicts_plus(outputs).double().mean()),
+                smallest_output=float(outputs.min()),
+                largest_output=float(outputs.max()),
+            )
+        return Result(numbers)
+
+
+def three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
+    """Return the training in which Theorem 3 is tried; that of smoke scale takes a second.
+
+    >>> three_steps_at("smoke").settings.n, three_steps_at("reference").settings.n
+    (12, 20)
+    """
+    if scale == "smoke":
+        small = ThreeSteps(
+            n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256, seed=seed
+        )
+        return ThreeStepTraining(settings=small)
+    return ThreeStepTraining(settings=ThreeSteps(seed=seed))
+
+
+def first_training(context: Context) -> list[ThreeStepTraining]:
+    """Return the training that the lemmas look at.
+
+    >>> [config.settings.seed for config in first_training(Context("smoke"))]
+    [0]
+    """
+    return [three_steps_at(context.scale)]
+
+
+def _scores(run: ThreeStepsRun) -> tuple[float, float]:
+    """Return the smallest score on the secret and the largest elsewhere after two steps, in units of η₀η₁/mn²."""
+    config = run.config
+    unit = config.rates[0] * config.rates[1] / (config.m * config.n**2)
+    scores = run.blocks[2].scores().double() / unit  # (T, 2, links, 2)
+    secret = torch.stack([scores[bit, :, link] for link, bit in enumerate(run.task.secret)])
+    secret[0, :, 1] = secret[0, :, 0]  # the token before the chain is always 0
+    others = scores.clone()
+    for link, bit in enumerate(run.task.secret):
+        others[bit, :, link] = 0
+        others[config.n + link + 1 :, :, link] = 0
+    others[:, :, 0, 1] = 0
+    return float(secret.min()), float(others.abs().max())
+
+
+def _attention(run: ThreeStepsRun) -> tuple[tuple[float, float], float]:
+    """Return how far attention is from one-hot after two and three steps, and its largest change between them."""
+    tokens = run.task.tokens(HeldOut(run.config.n, min(_ATTENTIONS, run.config.held_out), run.config.seed).bits)
+    two, three = (block.attention(tokens) for block in run.blocks[2:])
+    links, secret = torch.arange(run.task.k), list(run.task.secret)
+    after_two, after_three = (float(1 - attention[:, links, secret].min()) for attention in (two, three))
+    return (after_two, after_three), float((three - two).abs().max())
+
+
+def _bits_that_suffice(run: ThreeStepsRun, bits: torch.Tensor) -> int | None:
+    """Return the fewest bits per weight with which the trained block still gets every sequence right."""
+    right = (b for b in range(3, _MOST_BITS + 1) if examine(run.blocks[-1].quantised(b), run.task, bits)[0] == 1.0)
+    return next(right, None)

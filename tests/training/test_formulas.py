@@ -1,0 +1,35 @@
+"""Formulas give what their names say."""
+
+import math
+
+import pytest
+
+from parityscope import RECIPES, theory
+from parityscope.training.formulas import FORMULAS, Sizes, described, formula_of, resolved_value
+from parityscope.training.recipes import Recipe
+
+SIZES = Sizes(n=200, k=3, smoothing=0.01, heads=2, temperature=0.5, numbers_per_head=40)
+EXPECTED = {
+    ("temperature", "1/n"): 1 / 200,
+    ("temperature", "n/4"): 50.0,
+    ("numbers_per_head", "log² n"): math.ceil(math.log(200) ** 2),
+    ("numbers_per_head", "3k log n"): math.ceil(9 * math.log(200)),
+    ("learning_rate", "theorem-5"): theory.theorem_5_learning_rate(3, 0.5, 0.01),
+    ("learning_rate", "one-step"): theory.one_step_learning_rate(200, 2),
+    ("steps", "max(3000, 20n)"): 4000,
+    ("start_radius", "√(r/log n)"): math.sqrt(40 / math.log(200)),
+}
+
+
+def test_every_formula_has_its_value():
+    assert {(field, formula.name) for field, some in FORMULAS.items() for formula in some} == set(EXPECTED)
+    for (field, name), value in EXPECTED.items():
+        assert resolved_value(field, name, SIZES) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("field", FORMULAS)
+def test_a_field_knows_its_formulas_and_says_so(field):
+    assert Recipe.model_fields[field].description == described(field)
+    for formula in FORMULAS[field]:
+        assert formula_of(field, formula.name).description in described(field)
+        assert getattr(RECIPES["bounded"].overridden(**{field: formula.name}), field) == formula.name
