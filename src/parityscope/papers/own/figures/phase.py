@@ -17,7 +17,11 @@ from parityscope.papers.figure import Table
 
 
 class Axis(NamedTuple):
-    """An axis of a diagram: its name, and where on it a training stands."""
+    """An axis of a diagram: its name, and where on it a training stands.
+
+    >>> Axis("n", lambda row: row.config.training.n).name
+    'n'
+    """
 
     name: str
     place: Callable[[TrainingRow], float]
