@@ -177,9 +177,9 @@ def verdicts(Context, check, mo, named_claims):
     three = named_claims(["H1-lemma-14-derivative", "H1-lemma-8", "H1-lemma-17"])
     checked = [check(claim, Context("smoke")) for claim in three]
     for one in checked:
-        print(f"{one.claim.id}: {one.outcome.verdict} ({one.outcome.number})")
+        print(f"{one.id}: {one.verdict} ({one.number})")
     table = [
-        f"| {one.claim.id} | {one.claim.statement} | **{one.outcome.verdict}** | {one.outcome.number} |"
+        f"| {one.id} | {one.statement} | **{one.verdict}** | {one.number} |"
         for one in checked
     ]
     mo.md("| claim | statement | verdict | number |\n|---|---|---|---|\n" + "\n".join(table))
@@ -195,7 +195,7 @@ def checks(checked, gradient, lengths, never_rose, promised, rate, reached, run,
         assert reached < len(run.seeds)
         assert any(float(gradient[place]) < 1e-6 and float(run.risk[place]) > 1 for place in stuck)
     assert all(free < 1e-12 for (kind, _), (_, free) in lengths.items() if kind.startswith("cos"))
-    assert all(one.outcome.verdict != "holds" for one in checked)
+    assert all(one.verdict != "holds" for one in checked)
     print("checked")
 
 
