@@ -22,24 +22,33 @@ class PlainDocstrings(griffe.Extension):
 def as_markdown(text: str) -> str:
     r"""Return a plain docstring as markdown.
 
-    >>> print(as_markdown("Shape (*runs, n).\n\n>>> 1 + 1\n2"))
+    >>> print(as_markdown("Shape (*runs, n).\n\nParameters\n----------\nn : int\n    Bits."))
     Shape (\*runs, n).
     <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
+    **Parameters**
+    <BLANKLINE>
+    - `n` : int
+        Bits.
     """
     lines: list[str] = []
-    fenced = False
+    fenced = listed = False
     for line in text.splitlines():
+        if line and set(line) == {"-"} and lines and lines[-1]:  # a section: its title, and entries until an example
+            lines[-1:] = [f"**{lines[-1]}**", ""]
+            listed = True
+            continue
         if line.startswith(">>>") and not fenced:
             lines += ["", "```pycon"] if lines and lines[-1] else ["```pycon"]
-            fenced = True
+            fenced, listed = True, False
         elif fenced and not line:
             lines.append("```")
             fenced = False
-        lines.append(line if fenced or line.startswith("    ") else _shielded(line))
+        if listed and line and not line.startswith(" "):
+            name, _, kind = line.partition(" : ")
+            line = f"- `{name}` : {_shielded(kind)}" if kind else f"- {_shielded(line)}"
+        elif not fenced and not line.startswith("    "):
+            line = _shielded(line)
+        lines.append(line)
     return "\n".join([*lines, *(["```"] if fenced else [])])
 
 
