@@ -142,7 +142,8 @@ class Runner:
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         }
         self._program(
-            self.programs / "python", f"import os, sys\nos.execv({sys.executable!r}, ['python', *sys.argv[1:]])\n"
+            self.programs / "python",
+            f"import os, sys\nos.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])\n",
         )
         self._program(self.programs / "dask", PROGRAM.format("dask.__main__"))
         self._program(self.programs / "parityscope", COMMAND_LINE)

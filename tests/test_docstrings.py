@@ -25,11 +25,11 @@ def public_definitions(part):
 
 
 def needs_no_example(path, node):
-    """Commands are shown by the docs' shell blocks, figures by their report; numbers are lists of fields."""
+    """Commands are shown by the docs' shell blocks, figures by their report; configs and numbers are lists of fields."""
     folders = path.relative_to(SOURCE).parts
     bases = {base.id for base in getattr(node, "bases", []) if isinstance(base, ast.Name)}
-    in_figure = "figures" in folders and (node.name in CONTRACT or any(base.endswith("Config") for base in bases))
-    return "cli" in folders or in_figure or "Numbers" in bases
+    in_paper = "papers" in folders and any(base.endswith("Config") for base in bases)
+    return "cli" in folders or in_paper or ("figures" in folders and node.name in CONTRACT) or "Numbers" in bases
 
 
 def texts(node):

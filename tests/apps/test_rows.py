@@ -17,6 +17,7 @@ from parityscope.papers.results import check_with_rows
 from parityscope.papers.stale import config_class, is_stale
 from parityscope.records import Outcome, Store, StoredRow
 from parityscope.runs import training
+from parityscope.runs.spec import spec_module
 
 NEURONS = (
     "40000000000000007B226E6575726F6E73223A7B226474797065223A22463634222C227368617065223A5B335D2C22646174615F6F6666736574"
@@ -182,6 +183,17 @@ def test_a_row_of_other_fields_or_another_version_is_stale(tmp_path):
     assert is_stale(row, store) is False
     for change in ({"code": "5d41402abc4b2a76"}, {"version": 2}, {"config": {"colour": "red"}}):
         assert is_stale(replace(row, **change), store) is True
+
+
+def test_of_a_training_with_parts_of_ones_own_it_is_not_known(tmp_path):
+    spec = spec_module("def gentle(step):\n    return 0.5\n", "gentle.py")
+    config = training("bounded", 8, 2, schedule=spec.gentle)
+    store = Store(tmp_path)
+    add(store, config)
+    (row,) = store.rows("training")
+    assert is_stale(row, store) is False
+    row.config["recipe"]["schedule"]["source"] = "5d41402abc4b2a76"  # as if another spec had it
+    assert is_stale(row, store) is None
 
 
 def test_a_verdict_is_stale_when_its_claim_changes_or_is_gone(tmp_path):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from parityscope import benchmarking
+from parityscope.core import benchmarking
 from parityscope.apps.cli import app
 from parityscope.core.benchmarking import benchmark_names, stored_results
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("quote", ROOT / "benchmarks" / "quote.py")
 quote = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(quote)

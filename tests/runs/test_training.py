@@ -69,7 +69,6 @@ def test_noise_is_each_run_s_own_when_training_on_examples():
         {"heads": 3},
         {"steps": 50},
         {"record_every": 5},
-        {"seeds": (0, 1)},
         {"watch": ("risk",)},
     ],
     ids=lambda change: next(iter(change)),
@@ -79,10 +78,24 @@ def test_what_does_not_fit_into_one_program_is_not_packed(change):
     assert training(**settings).batch_shape() != training(**{**settings, **change}).batch_shape()
 
 
-def test_several_seeds_and_what_is_watched_are_programs_of_their_own():
-    configs = [training(n=8, k=2, seeds=seeds, learning_rate=rate) for rate in (0.1, 0.2) for seeds in ((0, 1), (2, 3))]
-    configs += [training(n=8, k=2, seeds=[seed], watch=("risk",)) for seed in (0, 1)]
-    assert [len(pack.configs) for pack in packs_of(Work("trainings", tuple(configs)))] == [1] * 6
+def test_trainings_of_several_seeds_are_packed_too():
+    settings = ((range(3), 0.05), (range(5), 1e-6), ([4, 2], 0.2))
+    configs = [training(n=8, k=2, seeds=seeds, learning_rate=rate, steps=60) for seeds, rate in settings]
+    results = Training.run_batch(configs)
+    for config, packed in zip(configs, results, strict=True):
+        assert_same(packed, config.run())
+    assert [sum(result.numbers.learned) for result in results] == [3, 0, 2]
+
+
+def test_a_pack_holds_so_many_runs():
+    configs = [training(n=8, k=2, seeds=range(count)) for count in (100, 156, 1, 300, 2, 3)]
+    packs = packs_of(Work("trainings", tuple(configs)))
+    assert [[len(config.seeds) for config in pack.configs] for pack in packs] == [[100, 156], [1], [300], [2, 3]]
+
+
+def test_what_is_watched_is_a_program_of_its_own():
+    configs = [training(n=8, k=2, seeds=[seed], watch=("risk",)) for seed in (0, 1)]
+    assert [len(pack.configs) for pack in packs_of(Work("trainings", tuple(configs)))] == [1, 1]
 
 
 def test_settings_go_before_those_a_recipe_has_for_examples():
@@ -125,6 +138,7 @@ OTHER_VALUES = {
     "beta1": 0.8,
     "beta2": 0.9,
     "learning_rate": 0.1,
+    "schedule": "linear",
     "steps": 10,
     "stop_risk": 0.1,
     "patience": 5,
@@ -263,4 +277,4 @@ def test_figures_share_rows(tmp_path):
 def test_the_points_of_a_phase_diagram_are_few_programs():
     work = work_of(load_figure("phase-temperature-rate"), "smoke")
     packs = packs_of(work)
-    assert [len(pack.configs) for pack in packs] == [36, 36]  # 9 points × 4 seeds of each recipe
+    assert [len(pack.configs) for pack in packs] == [9, 9]  # the points of each recipe

@@ -16,7 +16,7 @@ from parityscope.runs import DecoderTraining, Training
 
 
 def is_stale(row: StoredRow, store: Store) -> bool | None:
-    """Say whether a row's config has another address today; none where its config's class is unknown, as of a spec.
+    """Say whether a row's config has another address today; none where that is not known, as of the configs of a spec.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -32,17 +32,14 @@ def is_stale(row: StoredRow, store: Store) -> bool | None:
         return None
     try:
         config = kind.model_validate(row.config)
-        if isinstance(config, ClaimCheck):
-            config = _check_of_today(config, store)
-        return config.key != row.key
+        if isinstance(config, ClaimCheck):  # the rows that it reads have addresses of their own
+            (claim,) = named_claims([config.claim])
+            config = claim_check(claim, config.scale, store)
     except ValueError:  # a config of today has other fields, or the claim is gone
         return True
-
-
-def _check_of_today(config: ClaimCheck, store: Store) -> ClaimCheck:
-    """Return the check that would be asked for now: the rows that a claim reads have addresses of their own."""
-    (claim,) = named_claims([config.claim])
-    return claim_check(claim, config.scale, store)
+    if isinstance(config, Training) and any(part.definition is None for _, part in config.recipe.own_parts()):
+        return None  # somebody's own parts, which are not at hand
+    return config.key != row.key
 
 
 @cache

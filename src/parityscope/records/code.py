@@ -15,6 +15,7 @@ The source is read once per process, when it is first asked for.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -144,9 +145,10 @@ def _function_parts(function: Any) -> Iterator[str]:
         name = (source and source.definition_at(function.__code__.co_firstlineno)) or name
     yield code_of(module, name)
     if "<" in function.__qualname__:
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        inner = inspect.unwrap(function)  # what a decorator adds stands in the text of the definition
+        cells = [cell.cell_contents for cell in getattr(inner, "__closure__", None) or ()]
         fixed = [one for one in cells if one is not function]
-        yield from _parts([fixed, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)])
+        yield from _parts([fixed, getattr(inner, "__defaults__", None), getattr(inner, "__kwdefaults__", None)])
 
 
 def _places(full_name: str, own: str) -> Iterator[tuple[str, str]]:

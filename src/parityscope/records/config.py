@@ -60,8 +60,8 @@ class Config(BaseModel):
 
     A subclass names what its rows are stored under (`ROWS`), may say which numbers they have (`NUMBERS`), and computes
     one in `run`. `VERSION` is raised when something changes that the code does not show, such as a data file.
-    Configs of equal `batch_shape` are run together by `run_batch`, at most `PACK` at a time; each must give what it
-    gives alone, to 1e-9.
+    Configs of equal `batch_shape` are run together by `run_batch`, as many as have `PACK` places; each must give what
+    it gives alone, to 1e-9.
 
     >>> class Square(Config):
     ...     ROWS = "squares"
@@ -94,6 +94,10 @@ class Config(BaseModel):
     def batch_shape(self) -> Hashable:
         """Return what configs must agree on to be run together."""
         return None
+
+    def places(self) -> int:
+        """Return how many of a pack's places it takes."""
+        return 1
 
     @classmethod
     def run_batch(cls, configs: Sequence[Any]) -> Sequence[Result]:

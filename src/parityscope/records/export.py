@@ -70,7 +70,9 @@ def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> Non
     ]
     write_atomically(folder / f"{name}.csv", _csv_of(_as_columns(plain)))
     arrays: dict[str, Any] = {
-        f"{index}.{key}": array.detach().numpy() for index, row in enumerate(rows) for key, array in row.arrays.items()
+        f"{index}.{key}": array.detach().numpy()
+        for index, row in enumerate(rows)
+        for key, array in sorted(row.arrays.items())
     }
     if not arrays:
         (folder / f"{name}.npz").unlink(missing_ok=True)  # of rows that were shown before

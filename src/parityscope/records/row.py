@@ -83,11 +83,11 @@ class Row(Generic[ConfigT, NumbersT]):
     @classmethod
     def of(cls, config: ConfigT, result: Result, seconds: float = 0.0) -> Row[ConfigT, Any]:
         """Return the row of a result that has just been computed."""
-        numbers = result.numbers
-        if not isinstance(numbers, config.NUMBERS):
+        made, numbers = config.row_config(), result.numbers
+        if not isinstance(numbers, made.NUMBERS):
             plain = numbers.model_dump() if isinstance(numbers, Numbers) else numbers
-            numbers = _checked(config, plain, f"what {type(config).__name__} returned")
-        return Row(config, numbers, result.arrays, config.code(), current_versions(), seconds=seconds)
+            numbers = _checked(made, plain, f"what {type(made).__name__} returned")
+        return Row(config, numbers, result.arrays, made.code(), current_versions(), seconds=seconds)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ LOSSES = ("hinge", "log-correlation")
 _WIDTH = 9.5  # half-period in standard deviations of v
 _SHORT, _LONG = 27, 801  # last harmonic when P = 9.5‖c‖, and when P = 2
 _EQUAL = 1e-13
-_TWO_NEURONS = PiecewiseLinear(knots=(0.0, 1.0), values=(1.0, -1.0), left=0.0, right=2.0)  # |2 − 2S| − 1 for S ≥ 0
+TWO_NEURONS = PiecewiseLinear(knots=(0.0, 1.0), values=(1.0, -1.0), left=0.0, right=2.0)  # |2 − 2S| − 1 for S ≥ 0
 
 
 class PairMean(NamedTuple):
@@ -66,7 +66,7 @@ def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
     >>> [applies(score, law_of(Parity(4, B)), named_loss("hinge")) for B in ((0, 1), (0, 1, 2))]
     [True, False]
     """
-    if score is None or score.readout.piecewise_linear() != _TWO_NEURONS or loss.name not in LOSSES:
+    if score is None or score.readout.piecewise_linear() != TWO_NEURONS or loss.name not in LOSSES:
         return False
     weights = score.weights.detach()
     whole = bool((weights >= 0).all()) and bool(((weights.sum(-1) - 2).abs() < 1e-9).all())

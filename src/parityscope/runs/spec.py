@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,7 @@ class Work:
     source : str or None
         The text of the spec that defines the configs' classes, which workers need.
     pack : int or None
-        The most configs per pack, where the configs' own `PACK` is not wanted.
+        The most places per pack, where the configs' own `PACK` is not wanted.
 
     >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
     >>> work = Work("temperatures", tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3)))
@@ -84,9 +84,19 @@ def packs_of(work: Work) -> list[Pack]:
     packs = []
     for group in shapes.values():
         limit = work.pack or type(group[0][1]).PACK
-        for part in (group[start : start + limit] for start in range(0, len(group), limit)):
+        for part in _parts(group, limit):
             packs.append(Pack(tuple(config for _, config in part), tuple(key for key, _ in part), work.source))
     return packs
+
+
+def _parts(group: Sequence[tuple[str, Config]], limit: int) -> Iterator[list[tuple[str, Config]]]:
+    part: list[tuple[str, Config]] = []
+    for key, config in group:
+        if part and sum(one.places() for _, one in part) + config.places() > limit:
+            yield part
+            part = []
+        part.append((key, config))
+    yield part
 
 
 def load_spec(path: Path, pack: int | None = None) -> Work:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -138,31 +139,37 @@ class Training(Config):
         return Result(_numbers(trained, slice(None), watcher.learned_at()), watcher.arrays(trained))
 
     def batch_shape(self) -> Hashable:
-        """Return what trainings of one seed must share to be one tensor program: all but the seed and `OF_A_RUN`.
+        """Return what trainings must share to be one tensor program: all but the seeds and `OF_A_RUN`.
 
-        Examples carry their own label noise; the law of a population is one for the whole program. A training of
-        several seeds, or one that is watched, is a program of its own.
+        Examples carry their own label noise; the law of a population is one for the whole program. A training that is
+        watched is a program of its own.
         """
-        if len(self.seeds) > 1 or self.watch:
+        if self.watch:
             return self.key
         shared = self.recipe.model_dump(mode="json", exclude=set(OF_A_RUN))
         noise = self.noise if self.samples is None else None
         sizes = (self.n, self.k, self.samples, self.batch, noise, self.bias, self.record_every)
         return (*sizes, json.dumps(shared, sort_keys=True))
 
+    def places(self) -> int:
+        """Return how many runs it is."""
+        return len(self.seeds)
+
     @classmethod
     def run_batch(cls, configs: Sequence[Any]) -> list[Result]:
-        """Train configs of one batch shape at once, one run each."""
+        """Train the seeds of all configs of one batch shape at once."""
         first = configs[0]
         trained = train(
-            [config.problems()[0] for config in configs],
-            [config.recipe for config in configs],
-            [config.seeds[0] for config in configs],
+            [problem for config in configs for problem in config.problems()],
+            [config.recipe for config in configs for _ in config.seeds],
+            [seed for config in configs for seed in config.seeds],
             samples=first.samples,
             batch=first.batch,
             record_every=first.record_every,
         )
-        return [Result(_numbers(trained, slice(row, row + 1))) for row in range(len(configs))]
+        ends = accumulate(len(config.seeds) for config in configs)
+        runs = [slice(end - len(config.seeds), end) for config, end in zip(configs, ends, strict=True)]
+        return [Result(_numbers(trained, rows)) for rows in runs]
 
 
 def training(

@@ -41,7 +41,7 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
         recipe.heads,
         temperatures[0] if len(set(temperatures)) == 1 else torch.tensor(temperatures, dtype=torch.float64),
         positions=_positions(recipe, n, seeds),
-        readout=_readout(recipe, k),
+        readout=readout_of(recipe, k),
         directions=radii[:, None, None] * torch.stack(starts),
     )
 
@@ -75,7 +75,13 @@ def _own_code(part: Part, n: int, r: int, seed: int) -> Tensor:
     return code if code.dtype == torch.int8 else code.double()
 
 
-def _readout(recipe: Recipe, k: int) -> Readout:
+def readout_of(recipe: Recipe, k: int) -> Readout:
+    """Return the readout of a recipe for k hidden bits.
+
+    >>> from parityscope.training.recipes import RECIPES
+    >>> type(readout_of(RECIPES["one-step"], 2)).__name__
+    'Triangle'
+    """
     if not isinstance(recipe.readout, Part):
         named = {"zig-zag": lambda: ZigZag(k, recipe.smoothing), "triangle": lambda: Triangle(k), "cosine": Cosine}
         return named[recipe.readout]()

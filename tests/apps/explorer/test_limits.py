@@ -112,7 +112,7 @@ def test_the_server_of_the_command_has_the_same_limit(monkeypatch):
 
 @pytest.fixture(scope="module")
 def process():
-    command = [sys.executable, "-c", OWN_PROGRAM, str(Path(__file__).parents[1])]
+    command = [sys.executable, "-c", OWN_PROGRAM, str(Path(__file__).parents[2])]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes, env={**os.environ, "OMP_NUM_THREADS": "1"}) as started:
         yield started

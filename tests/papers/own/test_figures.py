@@ -1,9 +1,11 @@
 """What the project's own figures count, and what they show of a method that did not run."""
 
+from parityscope.papers.cells import ShownTraining
 from parityscope.papers.own.figures import phase
 from parityscope.papers.own.figures.estimator_benchmark import BenchmarkNumbers, MethodScore, TableKind, findings, table
 from parityscope.papers.registry import load_figure
 from parityscope.records import Row
+from parityscope.runs import training
 
 RATE = phase.Axis("learning rate", lambda row: float(row.config.training.recipe.learning_rate))
 BITS = phase.Axis("n", lambda row: row.config.training.n)
@@ -11,9 +13,8 @@ BITS = phase.Axis("n", lambda row: row.config.training.n)
 
 def trained(*points):
     shown = [
-        one
+        ShownTraining(label=panel, training=training("bounded", n, 2, seeds=range(seeds), learning_rate=rate, steps=60))
         for panel, n, seeds, rate in points
-        for one in phase.seeds_at(panel, "bounded", n, 2, seeds, learning_rate=rate, steps=60)
     ]
     return [Row(one, one.training.run().numbers) for one in shown]
 
@@ -21,7 +22,7 @@ def trained(*points):
 def test_every_point_of_a_diagram_counts_its_own_seeds():
     rows = trained(("one", 8, 3, 0.05), ("one", 8, 5, 1e-6), ("other", 9, 2, 0.05))
     panels = phase.panels_of(rows)
-    assert phase.counted(panels["one"], RATE, BITS) == "3/8 (14%–69%) seeds; all of them in 1 of 2 cells, none in 1"
+    assert phase.counted(panels["one"]) == "3/8 (14%–69%) seeds; all of them in 1 of 2 cells, none in 1"
     header, lines = phase.phase_table(rows, RATE, BITS)
     assert header == ["panel", "n ╲ learning rate", "1e-06", "0.05"]
     assert lines == [

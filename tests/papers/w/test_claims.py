@@ -75,6 +75,11 @@ def test_a_smaller_pool_must_win(learned, verdict):
     assert _small_beats_large(rows)[0] == verdict
 
 
+def test_claims_about_figures_differ_in_their_code():
+    found = [claim.code() for claim in named_claims(["W"]) if claim.id.startswith("W-figure")]
+    assert len(set(found)) == len(found) == 12
+
+
 def test_the_lemmas_are_all_there():
     ids = {claim.id for claim in named_claims(["W"])}
     assert {f"W-lemma-{number}" for number in range(1, 33)} <= ids

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import ERRORS, app, assignments_of, completing, interruptible
 from parityscope.core.errors import InvalidInput
+from parityscope.training.formulas import FORMULAS
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ Recipes:
 """ + "\n".join(
     f"  {recipe.name:<11} {recipe.summary}{' (default)' if recipe.name == DEFAULT_RECIPE else ''}"
     for recipe in RECIPES.values()
+)
+_SET_HELP = "Override a recipe field; repeatable. Formulas: " + "; ".join(
+    f"{field}={', '.join(formula.name for formula in formulas)}" for field, formulas in FORMULAS.items()
 )
 
 
@@ -49,7 +53,7 @@ def learn(
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Override a recipe field; repeatable."),
+        typer.Option("--set", metavar="FIELD=VALUE", help=_SET_HELP),
     ] = None,
     engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate, split or closed-form.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,

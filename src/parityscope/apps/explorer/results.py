@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.claim import ClaimCheck
@@ -140,7 +138,7 @@ def _title(name: str) -> str:
 def _stored_cell(row: StoredRow) -> dict[str, Any]:
     """Return the cell of a row of a sweep: of trainings, or of configs that only their spec knows."""
     if row.experiment == Training.ROWS:
-        with suppress(ValidationError):  # stored when trainings had other fields
+        with suppress(ValueError):  # stored when trainings had other fields
             return _cell(Training.model_validate(row.config), row.numbers)
     return {"config": _flat(row.config, _written), "numbers": _flat(row.numbers, _mean), "replay": None}
 

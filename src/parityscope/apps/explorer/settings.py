@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parityscope.core.errors import InvalidInput
 from parityscope.problems import Parity, draw_problems
-from parityscope.risk.closed_form import LOSSES
+from parityscope.risk import closed_form, pair
+from parityscope.training.build import readout_of
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
@@ -18,7 +19,6 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 CLOSED_FORM_BITS, SPLIT_BITS, ENUMERATED_BITS = 1000, 24, 16
 MOST_HIDDEN = 16
 MOST_STEPS = 20_000
-_CLOSED_FORM = (*LOSSES, "log-correlation")
 
 
 class LiveSettings(BaseModel):
@@ -91,11 +91,13 @@ class LiveSettings(BaseModel):
 
 
 def _live_bits(recipe: Recipe, k: int) -> int:
-    if recipe.readout == "cosine" and recipe.loss in _CLOSED_FORM:
+    readout = readout_of(recipe, k)
+    linear = readout.piecewise_linear()
+    if readout.cosine_series() is not None and recipe.loss in closed_form.LOSSES:
         return CLOSED_FORM_BITS
-    if recipe.readout == "triangle" and recipe.loss == "hinge" and k == 2:
+    if linear == pair.TWO_NEURONS and recipe.loss in pair.LOSSES:
         return CLOSED_FORM_BITS
-    return ENUMERATED_BITS if recipe.readout == "cosine" else SPLIT_BITS
+    return ENUMERATED_BITS if linear is None and readout.analytic() is None else SPLIT_BITS
 
 
 def read_request(kind: type[RequestT], data: Any) -> RequestT:

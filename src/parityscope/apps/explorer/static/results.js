@@ -1,7 +1,7 @@
 // Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
 import { writeAddress } from "./address.js";
 import { Panel, colour, element } from "./panels.js";
-import { ask, latest } from "./server.js";
+import { ask, complain, latest } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
 const only = latest();
@@ -11,6 +11,7 @@ let summary = null, shown = null, chosen = {}, active = false, diagram = null, g
 const dark = () => document.documentElement.dataset.theme === "dark";
 
 function list() {
+  if (!summary) { $("results-status").textContent = "Reading what else is stored …"; return; }
   $("results-list").replaceChildren(
     ...(summary.claims.length ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims.length})`)] : []),
     ...summary.experiments.map((one) => element("button", { type: "button", title: one.title, onclick: () => open(one.id), "aria-current": shown === one.id }, `${one.id} (${one.rows})`)));
@@ -23,8 +24,8 @@ function open(id) {
   shown = id;
   list();
   remember();
-  if (id === "claims") { $("results-body").replaceChildren(claims()); return; }
-  only(() => ask(`/api/results/${encodeURIComponent(id)}`), render);
+  if (id === "claims") { $("results-body").replaceChildren(claims()); return undefined; }
+  return only(() => ask(`/api/results/${encodeURIComponent(id)}`), render);
 }
 
 function remember() {
@@ -128,12 +129,18 @@ export function openResults(values, _about, replay) {
   goTo = replay;
   if (values) { chosen = Object.fromEntries(["x", "y", "value"].filter((name) => values.has(name)).map((name) => [name, values.get(name)])); shown = values.get("show"); }
   if (summary) { remember(); return; }
-  only(() => ask("/api/results"), (answer) => {
+  // What the address names comes first: the list of everything takes a moment.
+  if (shown && shown !== "claims") open(shown).then(() => summarise(false)); else summarise(true);
+}
+
+function summarise(andOpen) {
+  ask("/api/results").then((answer) => {
     summary = answer;
     list();
     const first = shown ?? (answer.experiments[0]?.id ?? (answer.claims.length ? "claims" : null));
+    if (!andOpen) return;
     if (first) open(first); else remember();
-  });
+  }, (error) => complain(error.message));
 }
 
 export function closeResults() { active = false; }

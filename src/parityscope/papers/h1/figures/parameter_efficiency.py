@@ -184,7 +184,11 @@ def _without_an_edge(config: GrowingNetwork, problem: Parity) -> float | None:
 
 
 class TriedModels(NamedTuple):
-    """What a row says of one kind at one size: the models tried, smallest first."""
+    """What a row says of one kind at one size: the models tried, smallest first.
+
+    >>> TriedModels("FFNN-1", 8, 2, []).smallest is None
+    True
+    """
 
     kind: str
     n: int

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
+from parityscope.runs import training
 
 ID = "phase-heads-noise"
 TITLE = "Phase diagram: heads × label noise"
@@ -26,13 +27,12 @@ _Y = phase.Axis("heads m", lambda row: row.config.training.recipe.heads or _K)
 
 
 def _grid(recipe: str, heads: Sequence[int], noises: Sequence[float], seeds: int, samples: int) -> list[ShownTraining]:
-    panel = f"{recipe}, {samples} examples"
-    return [
-        one
+    trainings = [
+        training(recipe, _N, _K, seeds=range(seeds), samples=samples, noise=noise, heads=m)
         for m in heads
         for noise in noises
-        for one in phase.seeds_at(panel, recipe, _N, _K, seeds, samples=samples, noise=noise, heads=m)
     ]
+    return [ShownTraining(label=f"{recipe}, {samples} examples", training=one) for one in trainings]
 
 
 _FEW = (1, 2, 3, 6), (0.0, 0.1, 0.2, 0.3, 0.4)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from parityscope.papers.cells import ShownTraining, TrainingRow
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
+from parityscope.runs import training
 
 ID = "phase-n-k"
 TITLE = "Phase diagram: n × k"
@@ -28,12 +29,8 @@ def _grid(
     recipe: str, n_values: Sequence[int], k_values: Sequence[int], seeds: int, samples: int | None
 ) -> list[ShownTraining]:
     source = "population" if samples is None else f"{samples} examples"
-    return [
-        one
-        for k in k_values
-        for n in n_values
-        for one in phase.seeds_at(f"{recipe}, {source}", recipe, n, k, seeds, samples=samples)
-    ]
+    trainings = [training(recipe, n, k, seeds=range(seeds), samples=samples) for k in k_values for n in n_values]
+    return [ShownTraining(label=f"{recipe}, {source}", training=one) for one in trainings]
 
 
 _FEW = (8, 16, 32), (2, 3, 4, 6)
@@ -74,7 +71,7 @@ def table(rows: Sequence[TrainingRow]) -> Table:
 
 def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Set optimisation beside data."""
-    counts = {name: phase.counted(chosen, _X, _Y) for name, chosen in phase.panels_of(rows).items()}
+    counts = {name: phase.counted(chosen) for name, chosen in phase.panels_of(rows).items()}
     return [
         Finding(
             "(Not in the papers: where optimisation ends and where data end.)",

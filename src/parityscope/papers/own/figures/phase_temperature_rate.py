@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.own.figures import phase
+from parityscope.runs import training
 
 ID = "phase-temperature-rate"
 TITLE = "Phase diagram: temperature × learning rate"
@@ -33,13 +34,21 @@ def _grid(
     samples: int | None = None,
 ) -> list[ShownTraining]:
     source = "population" if samples is None else f"{samples} examples"
-    panel, shared = f"{recipe}, {source}, {steps} steps", {"samples": samples, "steps": steps}
-    return [
-        one
+    trainings = [
+        training(
+            recipe,
+            _N,
+            _K,
+            seeds=range(seeds),
+            samples=samples,
+            temperature=temperature,
+            learning_rate=rate,
+            steps=steps,
+        )
         for temperature in temperatures
         for rate in rates
-        for one in phase.seeds_at(panel, recipe, _N, _K, seeds, temperature=temperature, learning_rate=rate, **shared)
     ]
+    return [ShownTraining(label=f"{recipe}, {source}, {steps} steps", training=one) for one in trainings]
 
 
 _COARSE = (0.1, 1.0, 10.0), (0.01, 0.1, 1.0)
@@ -84,7 +93,7 @@ def table(rows: Sequence[TrainingRow]) -> Table:
 def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Say how large the region is in which each recipe learns."""
     panels = phase.panels_of(rows)
-    summary = {name: phase.counted(panel, _X, _Y) for name, panel in panels.items()}
+    summary = {name: phase.counted(panel) for name, panel in panels.items()}
     at_theorem = {name: [row for row in panel if _Y.place(row) == 1 / _N] for name, panel in panels.items()}
     sharp = "; ".join(f"{name}: {share_of(some)}" for name, some in at_theorem.items() if some)
     return [
