@@ -3,8 +3,11 @@
 import os
 import signal
 
+import pytest
 import torch
 from hypothesis import settings
+
+pytest.register_assert_rewrite("harness")
 
 # A shell starts what runs in its background with Ctrl-C ignored, and the commands tested here would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -12,3 +15,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(int(os.environ.get("PARITYSCOPE_TEST_THREADS", "1")))
 settings.register_profile("parityscope", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("parityscope")
+
+
+@pytest.fixture(scope="session")
+def smoke_store(tmp_path_factory):
+    """Return a store of rows at smoke scale that all tests and all their workers fill and share."""
+    from parityscope.records import Store
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return Store(shared / "smoke-rows")

@@ -1,70 +1,17 @@
 import pytest
 import torch
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from additive_model import AdditiveModel
+from harness.engines import direct_risk
 from parityscope import (
     FFNN1,
-    Cosine,
     InvalidInput,
     Parity,
     ParityTransformer,
-    Triangle,
-    ZigZag,
     draw_problems,
     population_accuracy,
     population_risk,
 )
-from parityscope.risk.losses import LOSSES, named_loss
-
-READOUTS = {"zig-zag": ZigZag(3), "smooth": ZigZag(3, 0.02), "cosine": Cosine(), "triangle": Triangle(3)}
-
-
-def direct_risk(model, problem, loss):
-    """All inputs in one go, through `forward` and plain autograd, label noise and bit bias by weights."""
-    x, y = (torch.cat(parts) for parts in zip(*problem.enumerate(), strict=True))
-    ones = x.double().sum(-1)
-    probability = problem.bias**ones * (1 - problem.bias) ** (problem.n - ones)
-    margin = y * model(x)
-    losses = (1 - problem.noise) * loss.of_margin(margin) + problem.noise * loss.of_margin(-margin)
-    return loss.of_mean((losses * probability).sum())
-
-
-@given(
-    n=st.integers(1, 13),
-    seed=st.integers(0, 1000),
-    readout=st.sampled_from(sorted(READOUTS)),
-    loss=st.sampled_from(sorted(LOSSES)),
-    bias=st.sampled_from([0.5, 0.3]),
-    noise=st.sampled_from([0.0, 0.1]),
-)
-def test_value_and_gradient_are_those_of_plain_autograd(n, seed, readout, loss, bias, noise):
-    generator = torch.Generator().manual_seed(seed)
-    problem = Parity.random(n, min(n, 3), generator, bias=bias, noise=noise)
-    weights = 2 * torch.rand(n, generator=generator, dtype=torch.float64)
-    model = AdditiveModel(weights, READOUTS[readout], torch.rand((), generator=generator, dtype=torch.float64))
-    ours = population_risk(model, problem, loss=loss, engine="enumerate").value
-    theirs = direct_risk(model, problem, named_loss(loss))
-    # −log E[yŷ] is infinite without a correlation, and its rounding grows as the correlation vanishes.
-    assume(loss != "log-correlation" or theirs < 10)
-    assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
-    gradients = torch.autograd.grad(ours, model.parameters())
-    expected = torch.autograd.grad(theirs, model.parameters())
-    for a, b in zip(gradients, expected, strict=True):
-        assert torch.allclose(a, b, rtol=1e-9, atol=1e-11)
-
-
-def test_a_batch_of_runs_is_exactly_the_runs_one_by_one():
-    problems = draw_problems(11, 3, range(6))
-    directions = torch.randn(6, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    batch = ParityTransformer(11, 3, directions=directions)
-    together = population_risk(batch, problems, engine="enumerate").value
-    for run in range(6):
-        alone = population_risk(
-            ParityTransformer(11, 3, directions=directions[run]), problems[run], engine="enumerate"
-        ).value
-        assert together[run].item() == pytest.approx(alone.item(), rel=1e-14)
+from parityscope.risk.losses import named_loss
 
 
 def test_accuracy_counts_inputs():

@@ -91,22 +91,6 @@ def test_equal_weights_are_counted_exactly(n, k):
     assert risk.value.item() == pytest.approx(exact_equal_weights(n, k, k / n, ZigZag(k)), rel=1e-11)
 
 
-@given(n=st.integers(3, 12), seed=st.integers(0, 10**6), offset=st.sampled_from([0.0, 0.25]))
-def test_grouped_is_enumeration(n, seed, offset):
-    generator = torch.Generator().manual_seed(seed)
-    levels = torch.rand(3, dtype=torch.float64, generator=generator)
-    weights = levels[torch.randint(0, 3, (n,), generator=generator)]
-    problem = Parity.random(n, 2, generator)
-    model = AdditiveModel(weights, ZigZag(2), offset)
-    ours = population_risk(model, problem, engine="grouped").value
-    theirs = population_risk(model, problem, engine="enumerate").value
-    assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
-    for a, b in zip(
-        torch.autograd.grad(ours, model.parameters()), torch.autograd.grad(theirs, model.parameters()), strict=True
-    ):
-        assert torch.allclose(a, b, atol=1e-10)
-
-
 @settings(max_examples=25)
 @given(
     n=st.integers(2, 11),
@@ -146,12 +130,6 @@ def test_what_cannot_be_certified_says_so():
     model = ParityTransformer(60, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InvalidInput, match="no exact engine fits: split needs about"):
         population_risk(model, Parity(60, (0, 1, 2)))
-
-
-def test_the_spectral_engine_refuses_biased_bits():
-    model = ParityTransformer(60, 3, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(InvalidInput, match=r"needs uniform bits, got bias 0\.3"):
-        population_risk(model, Parity(60, (0, 1, 2), bias=0.3), engine="spectral")
 
 
 def test_h2s_two_heads_on_signs_are_one_additive_score():

@@ -105,9 +105,3 @@ def test_large_n_is_majority_like():
     assert majority_gradient(10**6).hidden == pytest.approx(math.sqrt(2 / (math.pi * 10**6)), rel=1e-5)
     with pytest.raises(InvalidInput, match="at least 2 bits"):
         majority_gradient(1)
-
-
-def test_the_pair_engine_refuses_other_problems():
-    model = xor_transformer(torch.zeros(2, 5, dtype=torch.float64), positions.orthogonal(5))
-    with pytest.raises(InvalidInput, match="k = 2, fair bits and hinge or log-correlation"):
-        population_risk(model, Parity(5, (0, 1), bias=0.4), loss="hinge", engine="pair")

@@ -21,7 +21,7 @@ from parityscope.risk.losses import named_loss
 from parityscope.training.build import build_model
 from parityscope.training.descent import Evaluation, Objective, TrainingState, descend, make_optimiser
 from parityscope.training.objectives import widened_score
-from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
+from parityscope.training.recipes import BOUNDED, Recipe
 
 RESTARTS = 4
 _BATCH_NUMBERS = 2**24  # bits per minibatch: 16 MB, and as many rows as that allows
@@ -61,8 +61,7 @@ def find(
     owner = np.arange(len(signs)) if owner is None else owner
     x = torch.from_numpy((signs < 0).astype(np.int8).T)  # (rows, bits)
     y = torch.from_numpy(np.ascontiguousarray(labels))
-    recipe = named_recipe(DEFAULT_RECIPE)
-    recipe = recipe.overridden(**recipe.on_samples).resolved(len(signs), k)
+    recipe = BOUNDED.adapted(k, from_examples=True).resolved(len(signs), k)
     for restart in range(RESTARTS):
         model = _trained(x, y, recipe, k, seed + restart)
         with torch.no_grad():

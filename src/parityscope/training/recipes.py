@@ -234,21 +234,22 @@ _ANY_K: dict[str, Any] = {
     "on_samples": _BOUNDED_ON_SAMPLES,
 }
 
+BOUNDED = Recipe(
+    name="bounded",
+    summary="the project's own: random-sign positions, near-uniform start, bounded readout cos(πS)",
+    positions="random-signs",
+    readout="cosine",
+    temperature=1.0,
+    start_radius=1.0,
+    loss="log-correlation",
+    optimiser="adam",
+    learning_rate=0.05,
+    steps=3000,
+    stop_risk=0.004,
+    on_samples=_BOUNDED_ON_SAMPLES,
+)
 _ALL = (
-    Recipe(
-        name="bounded",
-        summary="the project's own: random-sign positions, near-uniform start, bounded readout cos(πS)",
-        positions="random-signs",
-        readout="cosine",
-        temperature=1.0,
-        start_radius=1.0,
-        loss="log-correlation",
-        optimiser="adam",
-        learning_rate=0.05,
-        steps=3000,
-        stop_risk=0.004,
-        on_samples=_BOUNDED_ON_SAMPLES,
-    ),
+    BOUNDED,
     Recipe(
         # Differs from H1: cos(πS) for the zig-zag, a near-uniform start, −log C for the squared hinge, normalised
         # steps.
@@ -316,7 +317,7 @@ _ALL = (
     ),
 )
 RECIPES = {recipe.name: recipe for recipe in _ALL}
-DEFAULT_RECIPE = "bounded"
+DEFAULT_RECIPE = BOUNDED.name
 
 AS_WRITTEN_GRID: tuple[dict[str, float], ...] = tuple(
     {"temperature": temperature, "learning_rate": rate}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from claim_harness import check_claim, smoke
+from harness.claims import check_claim, smoke
 from parityscope import theory
 from parityscope.models import ParityTransformer
 from parityscope.papers.claim import Context

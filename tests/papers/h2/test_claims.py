@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from claim_harness import check_claim
+from harness.claims import check_claim
 from parityscope.papers.claim import Context
 from parityscope.papers.registry import named_claims
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from claim_harness import check_claim
+from harness.claims import check_claim
 from parityscope.papers.claim import Context
 from parityscope.papers.registry import named_claims
 from parityscope.training import objectives

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from claim_harness import check_claim
-from claim_harness import smoke as smoke_check
+from harness.claims import check_claim
+from harness.claims import smoke as smoke_check
 from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
 from parityscope.papers.results import claims_context

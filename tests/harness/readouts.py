@@ -1,4 +1,6 @@
-"""What every readout must keep of what it says about itself: a new one is tested by one line."""
+"""What every readout must keep of what it says about itself; one that a recipe can name is tested by being named."""
+
+from typing import get_args
 
 import torch
 
@@ -6,6 +8,26 @@ from additive_model import AdditiveModel
 from parityscope.problems import Parity
 from parityscope.risk import law_of, population_accuracy, population_risk
 from parityscope.risk.worst_case import worst_loss
+from parityscope.training.build import build_model
+from parityscope.training.recipes import RECIPES, Recipe
+
+# Every name that a recipe's field takes.
+NAMED_READOUTS = get_args(get_args(Recipe.model_fields["readout"].annotation)[0])
+
+
+def named_readout(name, k, **settings):
+    """Return the readout that a recipe gets by name."""
+    recipe = RECIPES["bounded"].overridden(readout=name, heads=1, **settings).resolved(max(4, k), k)
+    return build_model(recipe, max(4, k), k, [0]).readout
+
+
+def check_named_readout(name):
+    """Hold a readout that has a name against everything, and at the integers, where its sign is the parity."""
+    for k in (1, 2, 3, 6):
+        integers = torch.arange(k + 1, dtype=torch.float64)
+        assert torch.allclose(named_readout(name, k)(integers), (-1.0) ** integers, atol=1e-12)
+    check_readout(named_readout(name, 3), 3)
+    check_readout(named_readout(name, 3, smoothing=0.1), 3)
 
 
 def check_readout(readout, k):
@@ -14,6 +36,7 @@ def check_readout(readout, k):
     S = S[((4 * S).round() - 4 * S).abs() > 0.01]  # off the kinks, where a slope has two sides
     inside = S[(S >= 0) & (k >= S)]
     value = readout(S)
+    _check_elementwise(readout, S)
     _check_slope(readout, S)
     assert not readout.bounded or readout(inside).abs().max() <= 1 + 1e-12
     if (waves := readout.cosine_series()) is not None:
@@ -28,6 +51,16 @@ def check_readout(readout, k):
         assert torch.equal(signs(S) > 0, value > 0)
     for seed in range(3):
         _check_engines(readout, k, seed)
+
+
+def _check_elementwise(readout, S):
+    value = readout(S)
+    assert value.dtype == S.dtype
+    assert bool(value.isfinite().all())
+    assert torch.equal(readout(S[:6].reshape(2, 3)), value[:6].reshape(2, 3))
+    assert torch.equal(readout(S[5]), value[5])
+    assert torch.allclose(readout(S.float()).double(), value, atol=1e-3)
+    assert not list(readout.parameters()), "a readout is frozen"
 
 
 def _check_slope(readout, S):
