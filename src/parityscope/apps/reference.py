@@ -14,9 +14,9 @@ from pathlib import Path
 from parityscope.apps.recheck import Recheck, recheck
 from parityscope.papers.figure import PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
-from parityscope.papers.results import needs_of, work_of
-from parityscope.papers.stale import is_stale
+from parityscope.papers.results import claim_check, needs_of, work_of
 from parityscope.records import Store, read_text, rows_in, write_text
+from parityscope.runs import Work
 
 _PROJECT, _PACKAGE = Path(__file__).parents[3], Path(__file__).parents[1] / "_reference"
 
@@ -49,14 +49,26 @@ def unpack_reference(folder: Path) -> int:
 
 
 def pack_reference(folder: Path, into: Path = _PROJECT / "reference") -> int:
-    """Ship the rows of the store in `folder` with the clone this runs from, without stale ones; return how many.
+    """Ship those rows of the store in `folder` that the reference run asks for, as of today; return how many.
 
     >>> import tempfile
     >>> pack_reference(Path(tempfile.mkdtemp()), into=Path(tempfile.mkdtemp()))
     0
     """
     store = Store(folder / "store")
-    return write_text(store, into, among={row.key for row in store.rows() if is_stale(row, store) is False})
+    wanted = {config.key for work in _works() for config in work.configs}
+    wanted |= {claim_check(claim, "reference", store).key for claim in all_claims()}
+    for figure in (load_figure(name) for name in FIGURE_IDS):
+        if hasattr(figure, "STORED"):  # what another command measured
+            wanted |= {row.config.key for row in store.rows_of(figure.STORED)}
+    return write_text(store, into, among=wanted)
+
+
+def _works(*, timed: bool = True) -> list[Work]:
+    """Return what the reference run computes for figures and claims; timings only if asked for."""
+    figures = [load_figure(name) for name in FIGURE_IDS]
+    works = [work_of(figure, "reference") for figure in figures if timed or not getattr(figure, "TIMED", False)]
+    return [*works, needs_of(all_claims(), "reference")]
 
 
 def recheck_reference(folder: Path) -> Iterator[Recheck]:
@@ -66,10 +78,8 @@ def recheck_reference(folder: Path) -> Iterator[Recheck]:
     >>> list(recheck_reference(Path(tempfile.mkdtemp())))  # nothing is there, nothing is stale
     []
     """
-    figures = [load_figure(name) for name in FIGURE_IDS]
-    works = [work_of(figure, "reference") for figure in figures if not getattr(figure, "TIMED", False)]
-    works.append(needs_of(all_claims(), "reference"))
-    return recheck(Store(folder / "store"), (config for work in works for config in work.configs))
+    configs = (config for work in _works(timed=False) for config in work.configs)
+    return recheck(Store(folder / "store"), configs)
 
 
 def stale_rows() -> dict[str, int]:

@@ -10,7 +10,7 @@ from parityscope.runs import Training, training
 SEPARATE, NEIGHBOURS = (7, 10, 17), (4, 15, 16)  # the paper's 8, 11, 18 and its neighbours 16, 17
 # Seeds and steps of Figure 2 as coded: 2000 steps, the published code's own number, leave attention too blunt.
 FIGURE_2: dict[Scale, tuple[int, int]] = {"demo": (4, 800), "reference": (8, 4000), "paper": (32, 4000)}
-KEPT: dict[str, Any] = {"watch": ("attention", "weights"), "record_every": 2}
+WATCHED: dict[str, Any] = {"watch": ("attention", "weights")}
 
 
 def coded_heads(n: int, support: tuple[int, ...], seeds: int, steps: int) -> Training:
@@ -20,5 +20,13 @@ def coded_heads(n: int, support: tuple[int, ...], seeds: int, steps: int) -> Tra
     0.2
     """
     return training(
-        "as-coded", n, len(support), seeds=range(seeds), support=support, learning_rate=0.2, steps=steps, **KEPT
+        "as-coded",
+        n,
+        len(support),
+        seeds=range(seeds),
+        support=support,
+        learning_rate=0.2,
+        steps=steps,
+        record_every=max(2, steps // 200),  # as many columns as the picture can show
+        **WATCHED,
     )

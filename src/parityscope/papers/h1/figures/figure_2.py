@@ -13,7 +13,7 @@ from parityscope.core.drawing import HEAT, colour
 from parityscope.core.ties import first_largest
 from parityscope.papers.cells import ShownTraining, TrainingRow, of_learned
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h1.trainings import FIGURE_2, KEPT, NEIGHBOURS, SEPARATE, coded_heads
+from parityscope.papers.h1.trainings import FIGURE_2, NEIGHBOURS, SEPARATE, WATCHED, coded_heads
 from parityscope.records import Row
 from parityscope.runs import training
 from parityscope.runs.training import TrainingNumbers
@@ -38,7 +38,9 @@ def _configs(
         *(
             ShownTraining(
                 label=recipe,
-                training=training(recipe, n, len(one), seeds=range(seeds), support=one, **KEPT, **changes),
+                training=training(
+                    recipe, n, len(one), seeds=range(seeds), support=one, record_every=2, **WATCHED, **changes
+                ),
             )
             for recipe in ("repaired", "bounded")
             for one in supports
