@@ -17,19 +17,20 @@ from parityscope.apps.recheck import RECHECKED
 from parityscope.apps.reference import reference_picture
 from parityscope.apps.reproduce import reproduce
 from parityscope.papers.claim import ClaimCheck, Context
-from parityscope.papers.figure import SCALES, PaperFigure
 from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
 from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of
 from parityscope.records import Store
-from parityscope.runs import Processes
+from parityscope.runs import InProcess, Processes, run_together
 
 OF_COMMANDS = ("W-figure-6", "W-figure-7")  # their rows are what `parityscope entropy` stores
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    """Every figure at smoke scale, once."""
+def smoke(tmp_path_factory, smoke_store):
+    """Every figure at smoke scale, from the rows that all tests share."""
+    run_together([work_of(load_figure(name), "smoke") for name in FIGURE_IDS], smoke_store, InProcess())
     out = tmp_path_factory.mktemp("smoke")
+    Store(out / "store").add_rows(smoke_store.rows())
     reproduce(FIGURE_IDS, "smoke", out)
     return out
 
@@ -41,18 +42,6 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
-
-
-@pytest.mark.parametrize("name", FIGURE_IDS)
-def test_every_figure_keeps_the_contract(name):
-    figure = load_figure(name)
-    assert isinstance(figure, PaperFigure)
-    assert name == figure.ID
-    assert set(figure.CONFIGS) == set(figure.COST) == set(SCALES)
-    assert all(len(set(map(str, figure.CONFIGS[scale]))) == len(figure.CONFIGS[scale]) for scale in SCALES)
-    assert all(len(figure.CONFIGS[scale]) > 0 for scale in SCALES) == (name not in OF_COMMANDS)
-    assert hasattr(figure, "STORED") == hasattr(figure, "COMMAND") == (name in OF_COMMANDS)
-    assert len(figure.TEXT) > 100
 
 
 def test_the_report_is_one_file_with_every_figure_and_no_outside_reference(smoke):
@@ -111,17 +100,6 @@ def test_deleted_figures_are_redrawn_without_training(smoke, tmp_path, monkeypat
         monkeypatch.setattr(kind, "run", never)
     reproduce(some, "smoke", out)
     assert {path.name: path.read_bytes() for path in (out / "figures").iterdir()} == before
-
-
-def test_plots_never_train(smoke, monkeypatch):
-    monkeypatch.setattr("parityscope.training.learning.descend", None)
-    for name in FIGURE_IDS:
-        figure, rows = load_figure(name), stored(smoke, name)
-        assert len(rows) == len(figure.CONFIGS["smoke"])
-        figure.plot(rows)
-        header, lines = figure.table(rows)
-        assert all(len(line) == len(header) for line in lines)
-        assert all(finding.here for finding in figure.findings(rows))
 
 
 def test_rows_carry_their_full_config_their_code_and_versions(smoke):

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.engines import ENGINE_CASES, check_batch, check_engine, check_refusals
+from parityscope.risk import closed_form
 from parityscope.risk.population import ENGINES
 
 
@@ -23,3 +24,11 @@ def test_runs_give_together_what_they_give_alone(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_an_engine_does_not_cover_it_refuses_in_a_sentence(engine):
     check_refusals(engine)
+
+
+@pytest.mark.parametrize("error", [lambda mean: mean + 1e-9, lambda mean: mean + 1e-6 * (mean - mean.detach())])
+def test_the_harness_notices_a_wrong_value_and_a_wrong_gradient(monkeypatch, error):
+    right = closed_form.closed_form_mean
+    monkeypatch.setattr(closed_form, "closed_form_mean", lambda *arguments: error(right(*arguments)))
+    with pytest.raises(AssertionError):
+        check_engine("closed-form")
