@@ -45,10 +45,9 @@ def as_markdown(text: str) -> str:
             fenced = False
         if listed and line and not line.startswith(" "):
             name, _, kind = line.partition(" : ")
-            line = f"- `{name}` : {_shielded(kind)}" if kind else f"- {_shielded(line)}"
-        elif not fenced and not line.startswith("    "):
-            line = _shielded(line)
-        lines.append(line)
+            lines.append(f"- `{name}` : {_shielded(kind)}" if kind else f"- {_shielded(line)}")
+        else:
+            lines.append(line if fenced or line.startswith("    ") else _shielded(line))
     return "\n".join([*lines, *(["```"] if fenced else [])])
 
 

@@ -25,7 +25,7 @@ def public_definitions(part):
 
 
 def needs_no_example(path, node):
-    """Commands are shown by the docs' shell blocks, figures by their report; configs and numbers are lists of fields."""
+    """Commands are shown by the docs' shell blocks, figures by their report; configs and numbers list fields."""
     folders = path.relative_to(SOURCE).parts
     bases = {base.id for base in getattr(node, "bases", []) if isinstance(base, ast.Name)}
     in_paper = "papers" in folders and any(base.endswith("Config") for base in bases)

@@ -63,7 +63,9 @@ def test_every_file_that_a_page_names_is_there(page):
 
 def test_every_file_with_claims_is_named_where_they_are_explained():
     named = set(FILE.findall(ALL["how-to/check-a-claim.md"]))
-    assert named >= {claim.check.__module__.removeprefix("parityscope.").replace(".", "/") + ".py" for claim in all_claims()}
+    assert named >= {
+        claim.check.__module__.removeprefix("parityscope.").replace(".", "/") + ".py" for claim in all_claims()
+    }
 
 
 def test_docstrings_become_markdown():

@@ -178,10 +178,7 @@ def verdicts(Context, check, mo, named_claims):
     checked = [check(claim, Context("smoke")) for claim in three]
     for one in checked:
         print(f"{one.id}: {one.verdict} ({one.number})")
-    table = [
-        f"| {one.id} | {one.statement} | **{one.verdict}** | {one.number} |"
-        for one in checked
-    ]
+    table = [f"| {one.id} | {one.statement} | **{one.verdict}** | {one.number} |" for one in checked]
     mo.md("| claim | statement | verdict | number |\n|---|---|---|---|\n" + "\n".join(table))
     return (checked,)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from parityscope.core import benchmarking
 from parityscope.apps.cli import app
+from parityscope.core import benchmarking
 from parityscope.core.benchmarking import benchmark_names, stored_results
 
 ROOT = Path(__file__).parents[2]
