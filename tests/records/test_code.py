@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 
 import pytest
 
@@ -380,7 +380,23 @@ def made(level):
     return lambda x: x * level
 
 
-TWICE, THRICE = made(2), made(3)
+def loud(function):
+    @wraps(function)
+    def call(*arguments):
+        return function(*arguments)
+
+    return call
+
+
+def made_loud(level):
+    @loud
+    def inner(x):
+        return x * level
+
+    return inner
+
+
+TWICE = made(2)
 SETTING = Setting(1.0, curved)
 
 
@@ -388,6 +404,7 @@ SETTING = Setting(1.0, curved)
     ("one", "other"),
     [
         (made(2), made(3)),
+        (made_loud(2), made_loud(3)),
         (partial(curved, 1), partial(curved, 2)),
         (partial(curved, x=1), partial(curved, x=2)),
         (Setting(1.0, curved), Setting(2.0, curved)),

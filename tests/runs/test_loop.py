@@ -1,7 +1,11 @@
 """The loop in one process, and on executors that misbehave on purpose."""
 
+import os
+import signal
 import threading
+import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 import torch
@@ -167,6 +171,22 @@ def test_ctrl_c_keeps_what_is_finished_and_gives_back_the_rest(tmp_path):
     done = len(Store(tmp_path / "store").rows("trouble"))
     assert 0 < done < 6
     assert swept(tmp_path, TROUBLE, configs).run_now == 6 - done
+
+
+def test_ctrl_c_is_not_lost_when_a_library_swallows_it(tmp_path):
+    """As in the clean-up of an object, where Python prints an exception and goes on."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def swallow(progress):
+        with suppress(KeyboardInterrupt):
+            if progress.done == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path, TROUBLE, "[Point(x=x, seconds=0.3) for x in range(20)]", Threads(), on_progress=swallow)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert len(Store(tmp_path / "store").keys()) < 20
 
 
 def test_two_sweeps_on_one_folder_share_the_work(tmp_path):

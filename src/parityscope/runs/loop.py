@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from types import FrameType
 
 from parityscope.records import Outcome, Store
 from parityscope.records.presence import is_present, present_in
-from parityscope.runs.launchers import Launcher
+from parityscope.runs.launchers import InProcess, Launcher
 from parityscope.runs.spec import Pack, Work, packs_of
 from parityscope.runs.task import check_configs_travel, task_of
 
@@ -116,13 +120,38 @@ def run_together(
         sweep = _Sweep(works, store, launcher, retry_failed, name)
         finished = False
         try:
-            sweep.run(on_progress, on_finished)
+            with _late_interrupts(sweep) if not isinstance(launcher, InProcess) else nullcontext():
+                sweep.run(on_progress, on_finished)
             finished = True
         finally:
             launcher.stop(now=not finished)
             store.end_leases(name)
     progress = sweep.progress()
     return Summary(progress.done, progress.failed, sweep.run_now)
+
+
+@contextmanager
+def _late_interrupts(sweep: _Sweep) -> Iterator[None]:
+    """Let Ctrl-C be noted and raised by the loop: in the middle of some library's clean-up it would get lost.
+
+    Pressed again it is raised at once.
+    """
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if sweep.interrupted:
+            raise KeyboardInterrupt
+        sweep.interrupted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if sweep.interrupted:
+        raise KeyboardInterrupt
 
 
 @dataclass
@@ -138,6 +167,7 @@ class _Sweep:
     suspects: deque[Pack] = field(default_factory=deque)  # were out when a worker died: run alone to see which it was
     on_trial: Pack | None = None  # the suspect that is out alone
     deaths: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         packs = [packs_of(work) for work in self.works]
@@ -168,6 +198,8 @@ class _Sweep:
                     self._settle(wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done)
                 elif self.elsewhere:
                     time.sleep(_POLL_SECONDS)
+                if self.interrupted:
+                    raise KeyboardInterrupt
                 if time.monotonic() - shown > _SHOW_SECONDS:
                     self._hand_out()  # what follows may take a while
                     on_progress(self.progress())
