@@ -46,9 +46,9 @@ test-all: test test-slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(ARGS)
 # What computes, once more with the arithmetic of the least capable processor: sums are then rounded in another order.
 # Most of the estimator counts in whole numbers, and its long tests are left out.
-PORTABLE := $(addprefix tests/,test_ties.py risk models training theory claims language_models test_measures.py \
-    test_learning.py test_cot.py $(addprefix estimator/,test_evidence.py test_ranking.py test_attention.py)) \
-    $(addprefix src/parityscope/,ties.py risk models training theory estimator measures.py)
+PORTABLE := $(addprefix tests/,core/test_ties.py risk models training measures papers language_models \
+    $(addprefix estimator/,test_evidence.py test_ranking.py test_attention.py)) \
+    $(addprefix src/parityscope/,core/ties.py risk models training estimator measures)
 test-portable: $(VENV)/.installed-test
 	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
 lint: $(VENV)/.installed-test
