@@ -79,6 +79,7 @@ def test_the_rows_that_a_claim_needs_are_part_of_its_code():
     assert (claim.reads_rows, with_rows.reads_rows) == (False, True)
 
 
+@pytest.mark.slow
 def test_the_code_of_a_claim_is_the_same_in_every_process():
     program = (
         "from parityscope.papers.registry import all_claims;"

@@ -215,6 +215,7 @@ def key_of(tmp_path, monkeypatch):
     sys.modules.pop("my_parts", None)
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_part_or_of_what_it_uses_makes_the_row_stale_and_no_other_edit(key_of):
     first = key_of("first")
     assert key_of("same") == first

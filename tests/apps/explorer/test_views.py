@@ -81,7 +81,8 @@ def folder(tmp_path_factory):
 def test_results_show_what_is_stored(folder):
     results = Results(folder)
     summary = results.summary()
-    assert [(one["id"], one["rows"]) for one in summary["experiments"]] == [("H1-success", 6), ("training", 6)]
+    counts = {one["id"]: one["rows"] for one in summary["experiments"]}
+    assert (counts["H1-success"], counts["training"]) == (6, 6)  # another figure may share one of them
     shown = results.experiment("H1-success")
     assert shown["scale"] == "smoke"
     assert len(shown["table"]["rows"]) == 6
