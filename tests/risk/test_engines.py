@@ -21,11 +21,13 @@ def test_runs_give_together_what_they_give_alone(engine):
     check_batch(engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_an_engine_does_not_cover_it_refuses_in_a_sentence(engine):
     check_refusals(engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [lambda mean: mean + 1e-9, lambda mean: mean + 1e-6 * (mean - mean.detach())])
 def test_the_harness_notices_a_wrong_value_and_a_wrong_gradient(monkeypatch, error):
     right = closed_form.closed_form_mean
