@@ -10,6 +10,7 @@ import pytest
 from documentation import PAGES, ROOT
 from parityscope.papers.claim import VERDICTS
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
+from parityscope.records import Result, Store
 
 RESULTS = PAGES / "results"
 STORED = json.loads((RESULTS / "claims.json").read_text())
@@ -55,13 +56,11 @@ def test_no_figure_is_left_over():
 
 @pytest.mark.slow
 def test_an_unfinished_reproduction_is_refused(tmp_path):
-    from parityscope.records import Store
-
     command = [sys.executable, str(ROOT / "docs" / "results.py"), str(tmp_path), "--out", str(tmp_path / "out")]
     nothing = subprocess.run(command, capture_output=True, text=True, check=False)
     assert nothing.returncode == 1
     assert "holds no rows" in nothing.stderr
-    Store(tmp_path / "store").add("other", load_figure("phase-n-k").CONFIGS["smoke"][0], {}, {}, seconds=0.1)
+    Store(tmp_path / "store").add(load_figure("phase-n-k").CONFIGS["smoke"][0].training, Result({}), seconds=0.1)
     unfinished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert unfinished.returncode == 1
     assert f"not finished at scale reference: {FIGURE_IDS[0]}" in unfinished.stderr

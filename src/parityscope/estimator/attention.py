@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.threads import single_threaded
 from parityscope.estimator.evidence import correlation
-from parityscope.estimator.exhaustive import Scored
+from parityscope.estimator.exhaustive import BitSet
 from parityscope.measures import found_support
 from parityscope.models import ParityTransformer
 from parityscope.risk.losses import named_loss
@@ -29,15 +29,15 @@ _WORTH_A_THREAD = 2**22
 _COMBINATIONS = 1024
 
 
-class Attended(NamedTuple):
+class AttentionFit(NamedTuple):
     """What a training found, and how its heads attend to the bits.
 
-    >>> one = Attended(Scored((0, 2), -0.8), np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]]))
+    >>> one = AttentionFit(BitSet((0, 2), -0.8), np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]]))
     >>> one.attention.argmax(axis=1).tolist()  # each head looks at one of the found bits
     [0, 2]
     """
 
-    scored: Scored
+    scored: BitSet
     attention: Float[ndarray, "heads bits"]
 
 
@@ -48,7 +48,7 @@ def find(
     seed: int,
     *,
     owner: Int[ndarray, " bits"] | None = None,
-) -> Iterator[Attended]:
+) -> Iterator[AttentionFit]:
     """Yield what each of RESTARTS trainings found: the caller stops at the first it believes.
 
     Bits of one column (`owner`) share its weight: attention names the k columns, and of their bits the combination
@@ -56,7 +56,7 @@ def find(
 
     >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(10, 400))
     >>> next(find(signs, signs[2] * signs[7], 2, seed=0)).scored
-    Scored(bits=(2, 7), strength=1.0)
+    BitSet(bits=(2, 7), strength=1.0)
     """
     owner = np.arange(len(signs)) if owner is None else owner
     x = torch.from_numpy((signs < 0).astype(np.int8).T)  # (rows, bits)
@@ -71,7 +71,7 @@ def find(
             columns = found_support(by_column, k).tolist()
             attention = model.attention().double().numpy()
         found = [
-            Attended(_best_bits(signs, labels, owner, some), a) for some, a in zip(columns, attention, strict=True)
+            AttentionFit(_best_bits(signs, labels, owner, some), a) for some, a in zip(columns, attention, strict=True)
         ]
         yield max(found, key=lambda one: abs(one.scored.strength))
 
@@ -134,12 +134,12 @@ def _batches(x: Tensor, y: Tensor, generator: torch.Generator) -> Iterator[tuple
             yield x[chosen].float(), y[chosen].float()
 
 
-def _best_bits(signs: ndarray, labels: ndarray, owner: ndarray, columns: list[int]) -> Scored:
+def _best_bits(signs: ndarray, labels: ndarray, owner: ndarray, columns: list[int]) -> BitSet:
     """Return the strongest parity with one bit of each column; of a column with many bits the first few are tried."""
     each = int(_COMBINATIONS ** (1 / len(columns)))
     choices = [np.flatnonzero(owner == column)[: max(1, each)].tolist() for column in columns]
     scored = [
-        Scored(some, correlation(np.prod(signs[list(some)], axis=0, dtype=np.int8), labels))
+        BitSet(some, correlation(np.prod(signs[list(some)], axis=0, dtype=np.int8), labels))
         for some in product(*choices)
     ]
     return max(scored, key=lambda one: abs(one.strength))

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from parityscope.estimator.bits import BitTable
 from parityscope.estimator.evidence import correlation
-from parityscope.estimator.exhaustive import Scored
+from parityscope.estimator.exhaustive import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 MOST_SAMPLES = 200
@@ -56,7 +56,7 @@ def find(
     random: np.random.RandomState,
     *,
     samples: int = MOST_SAMPLES,
-) -> Scored | None:
+) -> BitSet | None:
     """Return the parity of at most max_k columns that agrees best with the labels, among those of sampled equations.
 
     Each sample solves as many random rows as there are unknowns: with label noise η all of them are clean with
@@ -67,12 +67,12 @@ def find(
     >>> X = random.randint(2, size=(100, 40))
     >>> labels = (1 - 2 * (X[:, [1, 5, 30, 38]].sum(axis=1) % 2)).astype(np.int8)
     >>> find(encode(X, np.arange(100)), labels, 5, random)
-    Scored(bits=(1, 5, 30, 38), strength=1.0)
+    BitSet(bits=(1, 5, 30, 38), strength=1.0)
     """
     generators = _generators(table)
     train = len(labels)
     right = (labels < 0).astype(np.uint8)
-    best: Scored | None = None
+    best: BitSet | None = None
     for _ in range(samples):
         rows = random.permutation(train)[: len(generators) + 1 + _SPARE_ROWS]
         columns = random.permutation(len(generators))
@@ -85,7 +85,7 @@ def find(
         chi = np.prod(table.signs[list(chosen), :train], axis=0, dtype=np.int8)
         strength = correlation(chi, labels)
         if best is None or abs(strength) > abs(best.strength):
-            best = Scored(chosen, strength)
+            best = BitSet(chosen, strength)
         if abs(strength) > 1 - 1e-12:
             break
     return best

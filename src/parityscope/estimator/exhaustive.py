@@ -28,10 +28,10 @@ _BLOCK_ROWS = 2**13  # longer rows leave the cache
 _WORTH_A_THREAD = 4e9  # multiplications of one product: half a second of a core
 
 
-class Scored(NamedTuple):
+class BitSet(NamedTuple):
     """Indices of the bits of a parity, and its correlation with the labels.
 
-    >>> max([Scored((0,), 0.3), Scored((1, 2), -0.8)], key=lambda one: abs(one.strength)).bits  # either sign will do
+    >>> max([BitSet((0,), 0.3), BitSet((1, 2), -0.8)], key=lambda one: abs(one.strength)).bits  # either sign will do
     (1, 2)
     """
 
@@ -59,14 +59,14 @@ def spectrum_cost(bits: int) -> float:
     return 60.0 * bits * 2.0**bits
 
 
-def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], max_k: int) -> dict[int, list[Scored]]:
+def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], max_k: int) -> dict[int, list[BitSet]]:
     """Return the strongest parities of every size up to max_k, from the whole Walsh spectrum of the labels.
 
     The 2^n characters cost n·2^n additions, however large k is.
 
     >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(6, 200))
     >>> all_sizes(signs, -signs[0] * signs[3] * signs[4], 5)[3][0]
-    Scored(bits=(0, 3, 4), strength=-1.0)
+    BitSet(bits=(0, 3, 4), strength=-1.0)
     """
     bits, rows = signs.shape
     index = np.zeros(rows, dtype=np.int64)
@@ -81,7 +81,7 @@ def all_sizes(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"],
     for k in range(1, min(max_k, bits) + 1):
         members = np.flatnonzero(size == k)[::-1]  # in the order of their bits
         best = members[strongest(strength[members], _KEPT)].tolist()
-        found[k] = [Scored(tuple(j for j in range(bits) if s >> (bits - 1 - j) & 1), float(strength[s])) for s in best]
+        found[k] = [BitSet(tuple(j for j in range(bits) if s >> (bits - 1 - j) & 1), float(strength[s])) for s in best]
     return found
 
 
@@ -100,7 +100,7 @@ def walsh(values: Float[ndarray, " size"]) -> Float[ndarray, " size"]:
     return spectrum
 
 
-def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k: int, owner: ndarray) -> list[Scored]:
+def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k: int, owner: ndarray) -> list[BitSet]:
     """Return the strongest parities of k bits that belong to k different columns.
 
     For every set of k − 2 bits the correlations of all pairs above it are one product of matrices; sets with the same
@@ -108,14 +108,14 @@ def of_size(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"], k
 
     >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(30, 200))
     >>> of_size(signs, signs[5] * signs[11] * signs[28], 3, owner=np.arange(30))[0]
-    Scored(bits=(5, 11, 28), strength=1.0)
+    BitSet(bits=(5, 11, 28), strength=1.0)
     """
     labels_sum, rows = float(labels.sum(dtype=np.int64)), len(labels)
     if k == 1:
         agreement = np.array([(column * labels).sum(dtype=np.int64) for column in signs], dtype=float)
         strength = phi(agreement, signs.sum(axis=1, dtype=np.int64).astype(float), labels_sum, rows)
         return _merge([], strength, np.empty((1, 0), dtype=int), 0)
-    best: list[Scored] = []
+    best: list[BitSet] = []
     different = np.triu(owner[:, None] != owner[None, :], 1)
     with _threads_for(len(signs) ** 2 * min(rows, _BLOCK_ROWS)):
         for prefixes, start in _prefixes(len(signs), rows, k, owner):
@@ -170,7 +170,7 @@ def _weighted_pairs(signs: ndarray, weights: ndarray) -> Float[ndarray, "weighti
     return total.reshape(many, bits, bits)
 
 
-def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int) -> list[Scored]:
+def _merge(best: list[BitSet], strength: ndarray, prefixes: ndarray, start: int) -> list[BitSet]:
     """Return the best of both; the first axis of `strength` counts prefixes, the others bits from `start` on."""
     strength = strength.reshape(len(prefixes), -1) if strength.ndim == 1 else strength
     flat = np.abs(strength).ravel()
@@ -183,5 +183,5 @@ def _merge(best: list[Scored], strength: ndarray, prefixes: ndarray, start: int)
     new = []
     for which, *place in zip(*np.unravel_index(promising, strength.shape), strict=True):
         chosen = (*prefixes[which].tolist(), *(int(i) + start for i in place))
-        new.append(Scored(chosen, float(strength[(which, *place)])))
+        new.append(BitSet(chosen, float(strength[(which, *place)])))
     return sorted([*best, *new], key=lambda one: (-abs(one.strength), one.bits))[:_KEPT]

@@ -24,7 +24,7 @@ _FORMATS = ".csv, .tsv or .tab (plain or .gz) or .parquet"
 
 
 @dataclass(frozen=True)
-class Fitted:
+class TableFit:
     """What `parityscope fit` found in a file.
 
     >>> import tempfile
@@ -111,7 +111,7 @@ class Fitted:
         }
 
 
-def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, seed: int = 0) -> Fitted:
+def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, seed: int = 0) -> TableFit:
     """Read a table, look for the parity that is its target column, and return what was found.
 
     >>> import tempfile
@@ -140,10 +140,10 @@ def fit_file(path: Path, target: str, *, k: int | None = None, max_k: int = 10, 
     notes = answer.tie_sentences(names.__getitem__)
     if answer.interaction is None:
         notes.append(answer.nothing_sentence)
-    return Fitted(path, target, names, classes, answer, spellings, ignored, tuple(notes), len(frame), seconds)
+    return TableFit(path, target, names, classes, answer, spellings, ignored, tuple(notes), len(frame), seconds)
 
 
-def write_fit(fitted: Fitted, out: Path) -> list[str]:
+def write_fit(fitted: TableFit, out: Path) -> list[str]:
     """Write what was found and its picture into a folder; return the names of the files.
 
     >>> import tempfile

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import HEAT, colour, new_figure
-from parityscope.estimator.files import Fitted
+from parityscope.estimator.files import TableFit
 
 _NAMED_BARS = 32
 
 
-def interaction_figure(fitted: Fitted) -> Figure:
+def interaction_figure(fitted: TableFit) -> Figure:
     """Return the share of the second class for every combination of the found columns' values.
 
     >>> import tempfile
@@ -43,7 +43,7 @@ def interaction_figure(fitted: Fitted) -> Figure:
     return figure
 
 
-def _map(figure: Figure, axes: Axes, fitted: Fitted, label: str) -> None:
+def _map(figure: Figure, axes: Axes, fitted: TableFit, label: str) -> None:
     first, second = fitted.columns
     table = fitted.truth_table()
     rows, columns = (list(dict.fromkeys(cell["values"][name] for cell in table)) for name in (first, second))
@@ -71,7 +71,7 @@ def _map(figure: Figure, axes: Axes, fitted: Fitted, label: str) -> None:
     figure.colorbar(image, ax=axes, label=label)
 
 
-def _bars(axes: Axes, fitted: Fitted, label: str) -> None:
+def _bars(axes: Axes, fitted: TableFit, label: str) -> None:
     table = fitted.truth_table()
     shares = [0.0 if cell["share"] is None else cell["share"] for cell in table]
     axes.bar(range(len(table)), shares, color=[colour(0) if share > 0.5 else colour(1) for share in shares])

@@ -24,7 +24,7 @@ from parityscope.estimator.evidence import (
     replicates,
     rows_needed,
 )
-from parityscope.estimator.exhaustive import Scored
+from parityscope.estimator.exhaustive import BitSet
 from parityscope.estimator.rules import Interaction, parity_log_likelihood
 
 Solver = Literal["auto", "attention", "elimination", "exhaustive"]
@@ -270,7 +270,7 @@ class Search:
     def _believed(self, candidate: Candidate) -> bool:
         return reaches(candidate.log_p, self.alpha) and candidate.replicated
 
-    def _judge(self, solver: Solver, scored: Scored, started: float, attended: ndarray | None = None) -> Candidate:
+    def _judge(self, solver: Solver, scored: BitSet, started: float, attended: ndarray | None = None) -> Candidate:
         """Move the thresholds, then weigh the evidence on all rows (exact, corrected) and on the held-out ones."""
         chosen = sorted((self.table.bits[i] for i in scored.bits), key=lambda bit: bit.column)
         values = self.values(bit.column for bit in chosen)

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from parityscope.estimator.files import Fitted
+    from parityscope.estimator.files import TableFit
 
 
-def show_fit(console: Console, fitted: Fitted, limit: int = 64) -> None:
+def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     """Print what was found in a table: the columns, how sure it is, and the truth table with a bar per line.
 
     >>> import io

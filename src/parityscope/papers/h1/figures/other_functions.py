@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.core.statistics import Share, median, wilson_share
+from parityscope.core.statistics import median
 from parityscope.core.ties import largest, predicts_plus
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
+from parityscope.papers.cells import of_learned, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
@@ -83,24 +84,6 @@ class FunctionTrainingNumbers(Numbers):
     named: tuple[bool, ...] | None  # whether the most attended positions are the hidden bits; none without attention
     rate: float
     parameters: int
-
-    @property
-    def share(self) -> Share:
-        """The share of seeds that learned."""
-        return wilson_share(sum(self.learned), len(self.learned))
-
-    @property
-    def median_steps(self) -> float | None:
-        """The median of the steps taken by the seeds that learned; none where none did."""
-        steps = [count for count, learned in zip(self.steps, self.learned, strict=True) if learned]
-        return median(steps) if steps else None
-
-    @property
-    def named_among_learned(self) -> int | None:
-        """How many of those that learned look at the hidden bits."""
-        if self.named is None:
-            return None
-        return sum(named and learned for named, learned in zip(self.named, self.learned, strict=True))
 
 
 class FunctionTraining(Config):
@@ -256,7 +239,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             chosen = [row for row in rows if (row.config.n, row.config.architecture) == (n, kind)]
             places = [names.index(row.config.function) + 0.16 * (index - 0.5) for row in chosen]
             style: dict[str, Any] = {"linestyle": "", "color": colour(index), "markersize": 8, "label": kind}
-            draw_shares(axes, places, [row.numbers.share for row in chosen], **style)
+            draw_shares(axes, places, [share_of([row]) for row in chosen], **style)
             counts[kind] = sorted({row.numbers.parameters for row in chosen})
         described = "; ".join(f"{kind} {' or '.join(map(str, count))}" for kind, count in counts.items())
         axes.set_title(f"n = {n} (trained numbers: {described})", fontsize=10)
@@ -265,6 +248,11 @@ def plot(rows: Sequence[_Row]) -> Figure:
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
+
+
+def _named(numbers: FunctionTrainingNumbers) -> int | None:
+    """Return how many of those that learned look at the hidden bits; none without attention."""
+    return None if numbers.named is None else sum(of_learned(numbers, numbers.named))
 
 
 def table(rows: Sequence[_Row]) -> Table:
@@ -283,17 +271,17 @@ def table(rows: Sequence[_Row]) -> Table:
     ]
 
     def line(row: _Row) -> list[str]:
-        steps, named = row.numbers.median_steps, row.numbers.named_among_learned
+        steps, named = of_learned(row.numbers, row.numbers.steps), _named(row.numbers)
         return [
             row.config.function,
             FUNCTIONS[row.config.function].formula,
             str(row.config.n),
             row.config.architecture,
             str(row.numbers.parameters),
-            str(row.numbers.share),
+            str(share_of([row])),
             f"{row.numbers.rate:g}",
             f"{median(row.numbers.accuracy):.4f}",
-            "–" if steps is None else f"{steps:.0f}",
+            f"{median(steps):.0f}" if steps else "–",
             "–" if named is None else str(named),
         ]
 
@@ -314,7 +302,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
     attention = [row for row in rows if row.config.architecture == "attention"]
     found = sum(sum(row.numbers.learned) for row in attention)
-    named = sum(row.numbers.named_among_learned or 0 for row in attention)
+    named = sum(_named(row.numbers) or 0 for row in attention)
     return [
         Finding(
             "Open question: does the parameter efficiency of transformers carry over to other low-sensitivity "

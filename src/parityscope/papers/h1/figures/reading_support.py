@@ -121,7 +121,7 @@ CONFIGS: dict[Scale, list[SupportReading]] = {
 }
 
 
-class Reading(NamedTuple):
+class NamedBits(NamedTuple):
     """What the weights say: the k largest as a mask, those above ½ as a mask, and the gap after the k-th.
 
     >>> reading = read_support(torch.tensor([0.75, 0.25, 0.0]), 2)
@@ -134,7 +134,7 @@ class Reading(NamedTuple):
     gap: Float[Tensor, "*runs"]
 
 
-def read_support(weights: Float[Tensor, "*runs n"], k: int) -> Reading:
+def read_support(weights: Float[Tensor, "*runs n"], k: int) -> NamedBits:
     """Return the hidden bits as the weights c tell them, for known and for unknown k.
 
     >>> reading = read_support(torch.tensor([0.0, 0.9, 0.3, 0.8]), 2)
@@ -144,7 +144,7 @@ def read_support(weights: Float[Tensor, "*runs n"], k: int) -> Reading:
     ordered = weights.sort(dim=-1, descending=True).values
     after = ordered[..., k] if k < weights.shape[-1] else torch.zeros_like(ordered[..., 0])
     named = torch.zeros_like(weights, dtype=torch.bool).scatter_(-1, found_support(weights, k), True)
-    return Reading(named, weights > 0.5 + tolerance(weights.dtype), ordered[..., k - 1] - after)
+    return NamedBits(named, weights > 0.5 + tolerance(weights.dtype), ordered[..., k - 1] - after)
 
 
 def reading_is_confirmed(reading: Bool[Tensor, " n"], problem: Parity, generator: torch.Generator) -> bool:
