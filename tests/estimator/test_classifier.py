@@ -78,6 +78,7 @@ def test_columns_that_depend_on_each_other_give_the_smaller_parity():
         assert SparseParityClassifier(random_state=seed).fit(X, X[:, 12]).support_.tolist() == [12]
 
 
+@pytest.mark.slow
 def test_random_labels_find_nothing_in_at_least_95_of_100_trials():
     random, found = np.random.RandomState(0), 0
     for trial in range(100):

@@ -310,6 +310,7 @@ print([code_of("lab.configs", name) for name in sys.argv[1].split(",")])
 """
 
 
+@pytest.mark.slow
 def test_neither_imports_nor_the_seed_of_hashes_nor_the_folder_matter(laboratory, tmp_path):
     """Two processes: one has imported nothing, the other everything, from another folder."""
     laboratory.hashes()

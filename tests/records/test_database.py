@@ -154,6 +154,7 @@ for n in range(first, first + count):
 """
 
 
+@pytest.mark.slow
 def test_many_processes_create_and_write_one_store_at_once(tmp_path):
     folder = tmp_path / "store"
     starts = (0, 10, 20, 25)  # the last two overlap

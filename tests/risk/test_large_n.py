@@ -91,6 +91,7 @@ def test_equal_weights_are_counted_exactly(n, k):
     assert risk.value.item() == pytest.approx(exact_equal_weights(n, k, k / n, ZigZag(k)), rel=1e-11)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     n=st.integers(2, 11),

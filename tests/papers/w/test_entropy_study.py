@@ -138,6 +138,7 @@ def test_json_holds_every_measure_with_intervals(folders):
         assert 0 <= one["CoT against"]["no CoT"]["heads_lower"]["value"] <= 1
 
 
+@pytest.mark.slow
 def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_path):
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     empty = (tmp_path / "report.html").read_text()
