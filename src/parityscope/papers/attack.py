@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +28,16 @@ class Attack:
     def evaluations(self) -> dict[str, int]:
         """Return how hard it was tried, for the evidence."""
         return {"random_evaluations": self.random, "optimised_evaluations": self.optimised}
+
+
+def tried_by(attacks: Sequence[Attack]) -> str:
+    """Say how hard several attacks tried.
+
+    >>> tried_by([Attack(0.5, torch.zeros(2), index=3, random=1000, optimised=60)] * 2)
+    '2,000 draws and 120 steps of ascent'
+    """
+    drawn, climbed = sum(attack.random for attack in attacks), sum(attack.optimised for attack in attacks)
+    return f"{drawn:,} draws and {climbed:,} steps of ascent"
 
 
 def maximise(

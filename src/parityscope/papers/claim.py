@@ -1,21 +1,19 @@
-"""What a claim is: a statement of a paper, a check that computes its verdict, and the evidence behind it."""
+"""What a claim is: a statement of a paper, the criterion it is judged by, and the check that measures it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple
 
 from parityscope.core.errors import MissingExtra, naming_the_extra
 from parityscope.core.threads import single_threaded
+from parityscope.papers.criterion import Clause, ClauseVerdict, Criterion, Measured, Verdict, judge, shown
 from parityscope.papers.figure import Scale
 from parityscope.papers.paper import paper_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.records.code import code_of_value
-
-Verdict = Literal["holds", "holds in part", "fails", "not testable here"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def _no_rows(figure_id: str) -> Sequence[Row[Any, Any]]:
@@ -67,17 +65,45 @@ class Context:
         return counts[self.scale]
 
 
-class Check(NamedTuple):
-    """What a check found: the verdict, one number that says it shortest, all numbers, and how they were computed.
+class Finding(NamedTuple):
+    """What a check measured; the clauses of its claim make a verdict of it.
 
-    >>> Check("fails", "3 of 4 below the bound", {"below": 3, "tried": 4}, "Four points were tried.").verdict
-    'fails'
+    Parameters
+    ----------
+    measured : mapping of str to float, Between, Share or None
+        The quantities that the claim's clauses name; None where it could not be measured here.
+    number : str
+        The one number that says it shortest.
+    tried : str
+        How hard it was attacked: draws, ascents, inputs, seeds.
+    evidence : mapping
+        Everything else that was computed; `counterexample` holds what a replay needs.
+    how : str
+        What was computed, in a sentence or two.
+
+    >>> Finding({"below": 3}, "3 of 4", "4 points", {"points": 4}, "Four points were tried.").number
+    '3 of 4'
     """
 
-    verdict: Verdict
+    measured: Mapping[str, Measured]
     number: str
+    tried: str
     evidence: Mapping[str, Any]
     how: str
+
+
+class Replay(NamedTuple):
+    """One number of a stored counterexample, beside the same number computed again by a second route.
+
+    >>> Replay("gradient", 1e-12, 3e-12, "differences in 40 digits", confirms=True).confirms
+    True
+    """
+
+    what: str
+    stored: float
+    again: float
+    route: str
+    confirms: bool  # whether the second number still refutes the statement
 
 
 def _no_configs(context: Context) -> Sequence[Config]:
@@ -86,7 +112,7 @@ def _no_configs(context: Context) -> Sequence[Config]:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and its check.
+    """One statement, its criterion and its check.
 
     Parameters
     ----------
@@ -94,8 +120,12 @@ class Claim:
         Paper, kind, number as printed.
     statement : str
         What the paper says.
-    check : callable
-        Computes the verdict from a `Context`.
+    clauses : sequence of Clause
+        What is measured of it, what confirms and what refutes it.
+    measure : callable
+        Measures the clauses' quantities, given a `Context`.
+    where : str
+        Where the paper says it.
     seconds : float
         What the check costs at demo scale on an idle core.
     figure : str or None
@@ -104,21 +134,34 @@ class Claim:
         Whether the check looks at the stored rows of figures.
     needs : callable
         The configs whose rows the check asks for, by context: trainings that may be shared with others.
+    corrected : str or None
+        The statement as it is meant, where the printed one is a misprint; its clauses are marked `corrected`.
+    proof : str or None
+        The page with the proof; then a statement that holds is "proved".
+    replay : callable or None
+        Computes a stored counterexample again by a second route.
 
     >>> def halves(context):
-    ...     return Check("holds", "1/2 + 1/2 = 1", {"sum": 0.5 + 0.5}, "Added.")
-    >>> claim = Claim("P-halves", "Two halves are one.", halves, seconds=0.1)
-    >>> claim.paper, claim.check(Context()).verdict
-    ('P', 'holds')
+    ...     return Finding({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
+    >>> from parityscope.papers.criterion import at_least
+    >>> one = Clause("they add up to one", "sum", at_least(1), "arithmetic")
+    >>> claim = Claim("P-halves", "Two halves are one.", (one,), halves, "nowhere", seconds=0.1)
+    >>> claim.paper, claim.refutable, check(claim, Context()).verdict
+    ('P', True, 'holds')
     """
 
     id: str
     statement: str
-    check: Callable[[Context], Check]
+    clauses: Sequence[Clause]
+    measure: Callable[[Context], Finding]
+    where: str
     seconds: float
     figure: str | None = None
     reads_figure: bool = False
     needs: Callable[[Context], Sequence[Config]] = _no_configs
+    corrected: str | None = None
+    proof: str | None = None
+    replay: Callable[[Mapping[str, Any]], Sequence[Replay]] | None = None
 
     @property
     def paper(self) -> str:
@@ -130,9 +173,43 @@ class Claim:
         """Whether the check looks at rows, so that it runs where the store is."""
         return self.reads_figure or self.needs is not _no_configs
 
+    @property
+    def refutable(self) -> bool:
+        """Whether something that can be computed here would refute the statement."""
+        return any(clause.refuting is not None for clause in self.clauses if not clause.corrected)
+
     def code(self) -> str:
-        """Return a hash of the statement and of all source that decides its verdict."""
-        return code_of_value([self.statement, self.figure, self.check, self.needs])
+        """Return a hash of the statement, its criterion and all source that decides its verdict."""
+        words = [self.statement, self.corrected, self.proof, self.where, self.figure]
+        return code_of_value([words, list(self.clauses), judge, self.measure, self.needs])
+
+
+class ClauseNumbers(Numbers):
+    """One clause with what was measured of it."""
+
+    says: str
+    quantity: str
+    measured: str
+    holds_if: str
+    refuted_if: str | None
+    source: str
+    verdict: ClauseVerdict
+    corrected: bool
+
+
+class CorrectedNumbers(Numbers):
+    """The statement as it is meant, with its own verdict."""
+
+    statement: str
+    verdict: Verdict
+
+
+class CriterionNumbers(Numbers):
+    """What refutes and what confirms a statement, and where the limits come from."""
+
+    refuted_if: str
+    holds_if: str
+    source: str
 
 
 class ClaimNumbers(Numbers):
@@ -141,8 +218,15 @@ class ClaimNumbers(Numbers):
     id: str
     paper: str
     statement: str
+    where: str
     verdict: Verdict
+    criterion: CriterionNumbers
+    refutable: bool
+    clauses: tuple[ClauseNumbers, ...]
+    corrected: CorrectedNumbers | None
+    proof: str | None
     number: str
+    tried: str
     evidence: dict[str, Any]
     how: str
     figure: str | None
@@ -153,26 +237,51 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
     """Compute the verdict of one claim.
 
     >>> from parityscope.papers.registry import named_claims
-    >>> (lemma,) = named_claims(["W-lemma-6"])
-    >>> check(lemma, Context("smoke")).number
-    'conditional mean exactly 0 in 162 events'
+    >>> (lemma,) = named_claims(["W-lemma-8"])
+    >>> check(lemma, Context("smoke")).verdict
+    'holds'
     """
     started = time.perf_counter()
     try:
         with single_threaded(), naming_the_extra():
-            outcome = claim.check(context)
+            found = claim.measure(context)
     except MissingExtra as missing:
-        outcome = Check("not testable here", "an extra is missing", {}, f"{missing}.")
+        found = untested(claim.clauses, "an extra is missing", f"{missing}.")
+    printed = [clause for clause in claim.clauses if not clause.corrected]
+    meant = [clause for clause in claim.clauses if clause.corrected]
+    verdict = judge(printed, found.measured)
     return ClaimNumbers(
         id=claim.id,
         paper=claim.paper,
         statement=claim.statement,
-        verdict=outcome.verdict,
-        number=outcome.number,
-        evidence=dict(outcome.evidence),
-        how=outcome.how,
+        where=claim.where,
+        verdict="proved" if claim.proof and verdict == "holds" else verdict,
+        criterion=CriterionNumbers(**Criterion.of(printed)._asdict()),
+        refutable=claim.refutable,
+        clauses=tuple(_clause_numbers(clause, found.measured[clause.quantity]) for clause in claim.clauses),
+        corrected=None
+        if claim.corrected is None
+        else CorrectedNumbers(statement=claim.corrected, verdict=judge(meant, found.measured)),
+        proof=claim.proof,
+        number=found.number,
+        tried=found.tried,
+        evidence=dict(found.evidence),
+        how=found.how,
         figure=claim.figure,
         seconds=round(time.perf_counter() - started, 2),
+    )
+
+
+def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
+    return ClauseNumbers(
+        says=clause.says,
+        quantity=clause.quantity,
+        measured=shown(measured),
+        holds_if=str(clause.holds_if),
+        refuted_if=None if clause.refuting is None else str(clause.refuting),
+        source=clause.source,
+        verdict=clause.verdict(measured),
+        corrected=clause.corrected,
     )
 
 
@@ -205,24 +314,23 @@ def _none_at_hand(asked: object) -> Any:
     raise AssertionError(f"a check asked for rows of {asked}, but its claim says neither reads_figure nor needs")
 
 
-def equality_check(error: float, allowed: float, what: str, how: str) -> Check:
-    """Return the check of a printed equation: it holds where both sides differ by at most `allowed`.
+def untested(clauses: Sequence[Clause], number: str, how: str) -> Finding:
+    """Return what a check says that could measure nothing here.
 
-    >>> equality_check(2e-3, 1e-9, "gradient", "autograd and the printed sum")[:2]
-    ('fails', 'gradient: 2e-03')
+    >>> untested([], "no rows", "No rows are stored.").tried
+    'nothing'
     """
-    return Check("holds" if error <= allowed else "fails", f"{what}: {error:.0e}", {"largest_error": error}, f"{how}.")
+    return Finding({clause.quantity: None for clause in clauses}, number, "nothing", {}, how)
 
 
-def needs_rows(figure_id: str) -> Check:
+def needs_rows(clauses: Sequence[Clause], figure_id: str) -> Finding:
     """Return what a check says when the rows it judges are not stored.
 
-    >>> needs_rows("W-figure-1").verdict
-    'not testable here'
+    >>> needs_rows([], "W-figure-1").number
+    'no rows'
     """
-    return Check(
-        "not testable here",
+    return untested(
+        clauses,
         "no rows",
-        {},
         f"No rows of this figure are stored here: run `parityscope reproduce {figure_id}` with the same --out first.",
     )

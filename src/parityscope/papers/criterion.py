@@ -1,0 +1,193 @@
+"""Criteria as data: what confirms a clause of a statement, what refutes it, and where the limit comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from parityscope.core.errors import InvalidInput
+from parityscope.core.statistics import Share
+
+Verdict = Literal["proved", "holds", "holds in part", "fails", "not testable here"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+ClauseVerdict = Literal["holds", "fails", "open"]
+
+
+class Between(NamedTuple):
+    """A number that is known up to an interval.
+
+    >>> str(Between(0.25, 0.5))
+    '0.25 … 0.5'
+    """
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:.3g} … {self.high:.3g}"
+
+
+Measured = float | Between | Share | None
+
+
+def _ends(measured: float | Between | Share) -> tuple[float, float]:
+    return (measured.low, measured.high) if isinstance(measured, Between | Share) else (measured, measured)
+
+
+def shown(measured: Measured) -> str:
+    """Return what was measured in a few characters.
+
+    >>> shown(0.5), shown(2.0), shown(1.5e-11), shown(None)
+    ('0.5', '2', '1.5e-11', 'not measured')
+    """
+    if measured is None:
+        return "not measured"
+    return str(measured) if isinstance(measured, Between | Share) else f"{measured:.3g}"
+
+
+_OPPOSITES: dict[str, str] = {"≤": ">", ">": "≤", "≥": "<", "<": "≥"}
+
+
+class Limit(NamedTuple):
+    """A comparison with a number; of an interval, every point must satisfy it.
+
+    >>> limit = at_most(1)
+    >>> limit.admits(0.5), limit.admits(Between(0.5, 1.5)), (~limit).admits(Between(0.5, 1.5)), str(~limit)
+    (True, False, False, '> 1')
+    """
+
+    relation: str
+    value: float
+
+    def admits(self, measured: Measured) -> bool:
+        """Return whether what was measured satisfies the comparison, its whole interval where it has one."""
+        if measured is None:
+            return False
+        low, high = _ends(measured)
+        if math.isnan(low) or math.isnan(high):
+            return False
+        tests = {
+            "≤": high <= self.value,
+            "<": high < self.value,
+            "≥": low >= self.value,
+            ">": low > self.value,
+        }
+        return tests[self.relation]
+
+    def __invert__(self) -> Limit:
+        return Limit(_OPPOSITES[self.relation], self.value)
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.value:.4g}"
+
+
+def at_most(value: float) -> Limit:
+    """Return the comparison "≤ value"."""
+    return Limit("≤", value)
+
+
+def below(value: float) -> Limit:
+    """Return the comparison "< value"."""
+    return Limit("<", value)
+
+
+def at_least(value: float) -> Limit:
+    """Return the comparison "≥ value"."""
+    return Limit("≥", value)
+
+
+def above(value: float) -> Limit:
+    """Return the comparison "> value"."""
+    return Limit(">", value)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One part of a statement and how it is judged.
+
+    Parameters
+    ----------
+    says : str
+        What this part says.
+    quantity : str
+        The name of the measured number it is judged by.
+    holds_if : Limit
+        What confirms it.
+    source : str
+        Where the limit comes from: the paper's own constant, a stated tolerance, a confidence interval.
+    refuted_if : Limit, "otherwise" or "never"
+        What refutes it: a limit of its own, the opposite of `holds_if`, or nothing that can be computed here.
+    corrected : bool
+        Whether it belongs to the corrected form of a misprinted statement, which is judged apart.
+
+    >>> clause = Clause("the risk is 0", "risk", at_most(1e-9), "rounding")
+    >>> clause.verdict(0.0), clause.verdict(0.1), clause.verdict(None)
+    ('holds', 'fails', 'open')
+    """
+
+    says: str
+    quantity: str
+    holds_if: Limit
+    source: str
+    refuted_if: Limit | Literal["otherwise", "never"] = "otherwise"
+    corrected: bool = False
+
+    @property
+    def refuting(self) -> Limit | None:
+        """The limit that refutes, if any does."""
+        if isinstance(self.refuted_if, Limit):
+            return self.refuted_if
+        return ~self.holds_if if self.refuted_if == "otherwise" else None
+
+    def verdict(self, measured: Measured) -> ClauseVerdict:
+        """Judge what was measured; between two limits, and without a measurement, the clause stays open."""
+        if self.holds_if.admits(measured):
+            return "holds"
+        return "fails" if self.refuting is not None and self.refuting.admits(measured) else "open"
+
+
+class Criterion(NamedTuple):
+    """Clauses in words, as tables and `claims --json` show them.
+
+    >>> clause = Clause("the risk is 0", "risk", at_most(1e-9), "rounding")
+    >>> Criterion.of([clause])
+    Criterion(refuted_if='risk > 1e-09', holds_if='risk ≤ 1e-09', source='rounding')
+    """
+
+    refuted_if: str
+    holds_if: str
+    source: str
+
+    @classmethod
+    def of(cls, clauses: Sequence[Clause]) -> Criterion:
+        """Say in words what refutes and what confirms a statement of these clauses."""
+        refuting = [f"{clause.quantity} {clause.refuting}" for clause in clauses if clause.refuting is not None]
+        return cls(
+            "; or ".join(refuting) or "nothing that can be computed here",
+            "; and ".join(f"{clause.quantity} {clause.holds_if}" for clause in clauses) or "nothing computed here",
+            "; ".join(dict.fromkeys(clause.source for clause in clauses)),
+        )
+
+
+def judge(clauses: Sequence[Clause], measured: Mapping[str, Measured]) -> Verdict:
+    """Return the verdict on a statement: all clauses hold, all that are decided fail, some of each, or none is decided.
+
+    A clause that holds beside one that stays open makes "holds in part"; one that fails beside open ones, "fails".
+
+    >>> small, large = Clause("", "a", at_most(1), ""), Clause("", "b", at_least(2), "")
+    >>> judge([small, large], {"a": 0.0, "b": 3.0}), judge([small, large], {"a": 0.0, "b": 1.0})
+    ('holds', 'holds in part')
+    >>> judge([small, large], {"a": 2.0, "b": None}), judge([large], {"b": None})
+    ('fails', 'not testable here')
+    """
+    missing = [clause.quantity for clause in clauses if clause.quantity not in measured]
+    if missing:
+        raise InvalidInput(f"a check must measure {missing[0]!r}, got {sorted(measured)}")
+    found = {clause.verdict(measured[clause.quantity]) for clause in clauses}
+    if found == {"holds"}:
+        return "holds"
+    if "holds" in found:
+        return "holds in part"
+    return "fails" if "fails" in found else "not testable here"
