@@ -65,7 +65,7 @@ class Context:
         return counts[self.scale]
 
 
-class Finding(NamedTuple):
+class Measurement(NamedTuple):
     """What a check measured; the clauses of its claim make a verdict of it.
 
     Parameters
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
     how : str
         What was computed, in a sentence or two.
 
-    >>> Finding({"below": 3}, "3 of 4", "4 points", {"points": 4}, "Four points were tried.").number
+    >>> Measurement({"below": 3}, "3 of 4", "4 points", {"points": 4}, "Four points were tried.").number
     '3 of 4'
     """
 
@@ -142,7 +142,7 @@ class Claim:
         Computes a stored counterexample again by a second route.
 
     >>> def halves(context):
-    ...     return Finding({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
+    ...     return Measurement({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
     >>> from parityscope.papers.criterion import at_least
     >>> one = Clause("they add up to one", "sum", at_least(1), "arithmetic")
     >>> claim = Claim("P-halves", "Two halves are one.", (one,), halves, "nowhere", seconds=0.1)
@@ -153,7 +153,7 @@ class Claim:
     id: str
     statement: str
     clauses: Sequence[Clause]
-    measure: Callable[[Context], Finding]
+    measure: Callable[[Context], Measurement]
     where: str
     seconds: float
     figure: str | None = None
@@ -314,16 +314,16 @@ def _none_at_hand(asked: object) -> Any:
     raise AssertionError(f"a check asked for rows of {asked}, but its claim says neither reads_figure nor needs")
 
 
-def untested(clauses: Sequence[Clause], number: str, how: str) -> Finding:
+def untested(clauses: Sequence[Clause], number: str, how: str) -> Measurement:
     """Return what a check says that could measure nothing here.
 
     >>> untested([], "no rows", "No rows are stored.").tried
     'nothing'
     """
-    return Finding({clause.quantity: None for clause in clauses}, number, "nothing", {}, how)
+    return Measurement({clause.quantity: None for clause in clauses}, number, "nothing", {}, how)
 
 
-def needs_rows(clauses: Sequence[Clause], figure_id: str) -> Finding:
+def needs_rows(clauses: Sequence[Clause], figure_id: str) -> Measurement:
     """Return what a check says when the rows it judges are not stored.
 
     >>> needs_rows([], "W-figure-1").number

@@ -12,7 +12,7 @@ from torch.func import vmap
 
 from parityscope import theory
 from parityscope.papers.attack import Attack, maximise, tried_by
-from parityscope.papers.claim import Claim, Context, Finding, Replay
+from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.h1.circle import SEED, SMOOTHING, Circle, gradient_by_differences, unit_heads
 
@@ -115,7 +115,7 @@ _CLAUSES = (
 )
 
 
-def _measure_bound(bound: _Bound, context: Context) -> Finding:
+def _measure_bound(bound: _Bound, context: Context) -> Measurement:
     """Attack a bound that should hold for every b > 0."""
     settings = _SETTINGS[: context.at(smoke=2, reference=len(_SETTINGS), paper=len(_SETTINGS))]
     found = [(setting, _attack(bound, setting, context)[0]) for setting in settings]
@@ -131,7 +131,7 @@ def _measure_bound(bound: _Bound, context: Context) -> Finding:
             "ratio": large.value,
             _AGAIN: bound.ratio_by_differences(Circle(*_LARGE_B), large.point, x),
         }
-    return Finding(
+    return Measurement(
         {_MODERATE: worst, _LARGE: large.value},
         f"{worst:.1g} × the constant for b ≤ 1, {large.value:.2g} × at b = 1e8",
         tried_by([large, *(attack for _, attack in found)]),
@@ -150,19 +150,19 @@ def _replay(bound: _Bound, stored: Mapping[str, Any]) -> list[Replay]:
 
 
 # One function each, so that a claim's code is what its own bound mentions.
-def _lemma_7(context: Context) -> Finding:
+def _lemma_7(context: Context) -> Measurement:
     return _measure_bound(_RISK_GRADIENT, context)
 
 
-def _lemma_14(context: Context) -> Finding:
+def _lemma_14(context: Context) -> Measurement:
     return _measure_bound(_GRADIENT, context)
 
 
-def _lemma_15(context: Context) -> Finding:
+def _lemma_15(context: Context) -> Measurement:
     return _measure_bound(_PREDICTION, context)
 
 
-def _lemma_16(context: Context) -> Finding:
+def _lemma_16(context: Context) -> Measurement:
     return _measure_bound(_PRODUCT, context)
 
 
@@ -173,7 +173,7 @@ _DERIVATIVE_CLAUSES = (
 )
 
 
-def _printed_derivative(context: Context) -> Finding:
+def _printed_derivative(context: Context) -> Measurement:
     """Compare both derivatives of the softmax with autograd, entry by entry."""
     circle = Circle(5, 1, 1 / 5, 0.01)
     heads = unit_heads(context.at(smoke=10, reference=200), 1, torch.Generator().manual_seed(SEED))
@@ -189,7 +189,7 @@ def _printed_derivative(context: Context) -> Finding:
     step = 1e-6 * torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     differences = (circle.attention(head + step) - circle.attention(head - step))[0] / 2e-6
     by_formula = theory.softmax_derivative(circle.attention(head)[0], positions[:, 0], circle.tau)
-    return Finding(
+    return Measurement(
         {_PRINTED: wrong, _MEANT: right},
         f"off by {wrong:.2g}; corrected sign: {right:.0e}",
         f"{len(heads)} heads",
