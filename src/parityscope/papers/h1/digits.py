@@ -1,6 +1,7 @@
 """H1's population risk in many digits and in intervals: plain loops over all inputs, sharing no code with the engines.
 
-With mpmath's `mp` it gives 40 digits, with `iv` intervals that contain the truth, so that what is found there is proved.
+With mpmath's `mp` it gives many digits, with `INTERVALS` numbers known to lie between two others, so that what is found
+there is proved.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from mpmath import iv, mp
+from mpmath import mp
+from mpmath.ctx_iv import MPIntervalContext
 
+INTERVALS = MPIntervalContext()  # one of our own, so that nobody else's precision changes
+INTERVALS.dps = 20
 Number = Any  # a number of the arithmetic at hand; mpmath has no types
 Matrix = list[list[Number]]
 
@@ -32,7 +36,7 @@ class PlainRisk:
     Parameters
     ----------
     arithmetic : mpmath context
-        `mp` or `iv`.
+        `mp` or `INTERVALS`.
     n : int
         Bits.
     support : tuple of int
@@ -68,6 +72,11 @@ class PlainRisk:
             for a, d in product(range(2), repeat=2):
                 hessian[2 * head + a][2 * head + d] += self._bend(first, gamma, moved, a, d)
         return Derivatives(risk, gradient, hessian)
+
+    def risk(self, heads: Sequence[Sequence[Number]]) -> Number:
+        """Return the risk alone."""
+        gammas = [self._attention(head)[0] for head in heads]
+        return self._in_weights([self._sum(gamma[j] for gamma in gammas) for j in range(self.n)])[0]
 
     @cached_property
     def _places(self) -> list[tuple[Number, Number]]:
@@ -148,13 +157,13 @@ class PlainRisk:
 
     def _loss(self, margin: Number, slope: Number, bend: Number) -> tuple[Number, Number, Number]:
         """Return the squared hinge of 1 − yŷ with its two derivatives by the score."""
-        low, high = (margin.a, margin.b) if self.arithmetic is iv else (margin, margin)
+        low, high = (margin.a, margin.b) if self.arithmetic is INTERVALS else (margin, margin)
         zero = self.arithmetic.mpf(0)
         if high <= 0:
             return zero, zero, zero
         if low > 0:
             return self._square(margin), 2 * margin * slope, 2 * self._square(slope) + 2 * margin * bend
         # Active or not: the second derivative jumps between 0 and its value, and the hull holds both.
-        active = iv.mpf([0, high])
-        jump = iv.mpf([0, (2 * self._square(slope)).b])
+        active = INTERVALS.mpf([0, high])
+        jump = INTERVALS.mpf([0, (2 * self._square(slope)).b])
         return self._square(active), 2 * active * slope, jump + 2 * active * bend

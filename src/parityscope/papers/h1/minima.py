@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from mpmath import iv, mp
+from mpmath import mp
 from torch import Tensor
 
 from parityscope.models.transformer import unit_directions
 from parityscope.papers.h1.circle import Circle
-from parityscope.papers.h1.digits import Matrix, PlainRisk
+from parityscope.papers.h1.digits import INTERVALS, Matrix, PlainRisk
 from parityscope.problems import seeded_generator
 from parityscope.records import Numbers
 
 _DIGITS = 40
 _NEWTON_STEPS = 12
-_HALVINGS = 30
+_WIDEST, _HALVINGS = 4e-3, 12
 
 
 class MinimumNumbers(Numbers):
@@ -33,7 +33,6 @@ class MinimumNumbers(Numbers):
     tau: str
     b: str
     seed: int
-    start: int
     heads: tuple[tuple[str, str], ...]
     risk: str
     gradient: float
@@ -147,11 +146,11 @@ def polish(land: Landscape, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return heads, gradient.norm(dim=-1), torch.linalg.eigvalsh(hessian)[:, 0]
 
 
-def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *, seed: int, start: int) -> MinimumNumbers:
+def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *, seed: int) -> MinimumNumbers:
     """Refine a minimum to 40 digits and prove how far around it nothing lies lower.
 
     >>> heads = torch.tensor([[-0.005169, -0.964309], [-0.005169, 0.964309]])
-    >>> found = certify(6, (0, 1), "1/6", "0.01", heads, seed=0, start=0)
+    >>> found = certify(6, (0, 1), "1/6", "0.01", heads, seed=0)
     >>> found.risk[:12], found.gradient < 1e-35, [round(value, 2) for value in found.eigenvalues], found.radius > 1e-4
     ('1.7816995312', True, [0.84, 1.4, 1.47, 1.54], True)
     """
@@ -164,14 +163,13 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
             point = [value - move for value, move in zip(point, step, strict=True)]
         found = plain.derivatives(_pairs(point))
         eigenvalues = sorted(mp.eigsy(mp.matrix(found.hessian), eigvals_only=True))
-        radius, curvature = _certified_box(PlainRisk(iv, n, support, tau, b), point)
+        radius, curvature = _certified_box(PlainRisk(INTERVALS, n, support, tau, b), point)
         return MinimumNumbers(
             n=n,
             support=support,
             tau=tau,
             b=b,
             seed=seed,
-            start=start,
             heads=tuple((mp.nstr(one[0], _DIGITS), mp.nstr(one[1], _DIGITS)) for one in _pairs(point)),
             risk=mp.nstr(found.risk, _DIGITS),
             gradient=float(mp.norm(mp.matrix(found.gradient))),
@@ -190,14 +188,13 @@ def _certified_box(plain: PlainRisk, point: Sequence[object]) -> tuple[float, fl
 
     Half-widths are tried downwards by factors of 1.5; (0, 0) where none is proved.
     """
-    with iv.workdps(20):
-        radius = 0.02
-        for _ in range(_HALVINGS):
-            box = [iv.mpf([value - radius, value + radius]) for value in point]
-            least = _least_eigenvalue(plain.derivatives(_pairs(box)).hessian)
-            if least > 0:
-                return radius, least
-            radius /= 1.5
+    radius = _WIDEST
+    for _ in range(_HALVINGS):
+        box = [INTERVALS.mpf([value - radius, value + radius]) for value in point]
+        least = _least_eigenvalue(plain.derivatives(_pairs(box)).hessian)
+        if least > 0:
+            return radius, least
+        radius /= 1.5
     return 0.0, 0.0
 
 
