@@ -100,10 +100,15 @@ def test_as_coded_trains_on_the_authors_own_draw():
     assert not torch.isclose(run.history_risk[-1], run.risk, rtol=1e-6).all()
 
 
-def test_as_written_learns_no_seed():
-    run = learn(draw_problems(12, 3, range(32)), "as-written", range(32), steps=100)
+def test_as_written_descends_and_learns_no_seed():
+    run = learn(draw_problems(12, 3, range(32)), "as-written", range(32), steps=100, record_every=1)
     assert run.success.successes == 0
-    # Theorem 5 promises a falling risk; at its own rate nothing moves in any number of steps one could take.
+    assert (run.history_risk.diff(dim=0) < 0).all()
+    assert (run.risk < 0.9 * run.history_risk[0]).sum() > 24
+
+
+def test_at_the_proofs_own_rate_nothing_moves():
+    run = learn(draw_problems(12, 3, range(8)), "as-written", range(8), steps=100, learning_rate="theorem-5")
     assert torch.allclose(run.risk, run.history_risk[0], rtol=1e-3)
 
 

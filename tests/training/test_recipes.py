@@ -8,10 +8,12 @@ from parityscope.training.recipes import named_recipe
 FIELDS = RECIPES["bounded"].model_dump()
 
 
-def test_as_written_takes_the_theorems_own_choices():
+def test_as_written_takes_the_texts_choices_and_a_rate_that_moves():
     recipe = named_recipe("as-written").resolved(12, 3)
     assert recipe.temperature == pytest.approx(1 / 12)
-    assert recipe.learning_rate == theorem_5_learning_rate(3, 1 / 12, recipe.smoothing)
+    assert recipe.learning_rate == pytest.approx(0.04 / 9)
+    proved = named_recipe("as-written").overridden(learning_rate="theorem-5").resolved(12, 3)
+    assert proved.learning_rate == theorem_5_learning_rate(3, 1 / 12, recipe.smoothing)
     assert (recipe.heads, recipe.numbers_per_head, recipe.loss) == (3, 2, "squared-hinge")
 
 

@@ -87,7 +87,8 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         Formula("3k log n", _one_head, "what lets one head single out k positions, rounded up"),
     ),
     "learning_rate": (
-        Formula("theorem-5", _theorem_5, "1/smoothness of the risk, H1's Lemma 7"),
+        Formula("0.04/k²", lambda sizes: 0.04 / sizes.k**2, "moves H1's heads, and the risk still only falls"),
+        Formula("theorem-5", _theorem_5, "1/smoothness of the risk, H1's Lemma 7: nothing moves"),
         Formula("one-step", _one_step, "4·log n score units for a hidden pair in one step"),
     ),
     "steps": (Formula("max(3000, 20n)", lambda sizes: max(3000, 20 * sizes.n), "longer for many bits"),),

@@ -272,7 +272,7 @@ _ALL = (
         # H1, Theorem 5. The text leaves b, c₁ (of τ = c₁/n) and the number of steps open: 0.01, 1 and 1000 here;
         # AS_WRITTEN_GRID below is the documented grid around them.
         name="as-written",
-        summary="H1's text: sharp start, zig-zag readout, squared hinge, gradient descent with Theorem 5's rate",
+        summary="H1's text: sharp start, zig-zag readout, squared hinge, gradient descent at a rate that moves",
         positions="circle",
         readout="zig-zag",
         smoothing=0.01,
@@ -280,8 +280,8 @@ _ALL = (
         start_radius=1.0,
         loss="squared-hinge",
         optimiser="gradient-descent",
-        learning_rate="theorem-5",
-        steps=1000,
+        learning_rate="0.04/k²",
+        steps=2000,
     ),
     Recipe(
         # Differs from H1's code: trains on the exact population instead of ⌊0.8·2^n⌋ draws with replacement, three

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from mpmath import mp
 from mpmath.ctx_iv import MPIntervalContext
 
 INTERVALS = MPIntervalContext()  # one of our own, so that nobody else's precision changes
@@ -44,9 +43,10 @@ class PlainRisk:
     tau, b : str or float
         Temperature and smoothing; text such as "1/6" keeps all digits.
 
+    >>> from mpmath import mp
     >>> risk = PlainRisk(mp, 4, (0, 2), "1/4", "0.01").derivatives([[0, 0], [0, 0]])  # uniform attention, A = 0
     >>> round(float(risk.risk), 3), max(abs(float(slope)) for slope in risk.gradient) < 1e-14
-    (2.363, True)
+    (2.356, True)
     """
 
     arithmetic: Any
@@ -119,7 +119,9 @@ class PlainRisk:
         """Return ∂γ_j/∂a = γ_j (p_j − p̄)/τ for both coordinates."""
         return [[g * at[axis] / self._tau for g, at in zip(gamma, moved, strict=True)] for axis in range(2)]
 
-    def _bend(self, first: list[Number], gamma: list[Number], moved: list[tuple[Number, Number]], a: int, d: int) -> Any:
+    def _bend(
+        self, first: list[Number], gamma: list[Number], moved: list[tuple[Number, Number]], a: int, d: int
+    ) -> Any:
         """Return Σ_j f_j ∂²γ_j = Σ_j γ_j (f_j − f̄)(p_j − p̄)(p_j − p̄)ᵀ/τ² with f = ∂L/∂c."""
         mean = self._dot(first, gamma)
         terms = (g * (f - mean) * at[a] * at[d] for f, g, at in zip(first, gamma, moved, strict=True))

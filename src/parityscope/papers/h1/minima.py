@@ -1,7 +1,7 @@
 """Strict local minima of H1's risk: where descent from its own starts ends, refined and certified.
 
-Descent runs in double precision, Newton in 40 digits, and interval arithmetic proves that the risk is strictly convex on
-a box around the point, so that nothing in the box lies lower.
+Descent runs in double precision, Newton in 40 digits, and interval arithmetic proves that the risk is strictly convex
+on a box around the point, so that nothing in the box lies lower.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 
 from parityscope.models.transformer import unit_directions
 from parityscope.papers.h1.circle import Circle
-from parityscope.papers.h1.digits import INTERVALS, Matrix, PlainRisk
+from parityscope.papers.h1.digits import INTERVALS, Matrix, Number, PlainRisk
 from parityscope.problems import seeded_generator
 from parityscope.records import Numbers
 
 _DIGITS = 40
 _NEWTON_STEPS = 12
-_WIDEST, _HALVINGS = 4e-3, 12
+_WIDEST, _BOXES = 1e-3, 10
 
 
 class MinimumNumbers(Numbers):
@@ -131,7 +131,7 @@ def descend(land: Landscape, heads: Tensor, rate: float, steps: int) -> tuple[Te
 
 
 def polish(land: Landscape, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return where Newton's steps lead a batch of heads, with the length of the gradient and the least eigenvalue there.
+    """Return where Newton's steps lead a batch of heads, and the length of the gradient and least eigenvalue there.
 
     >>> end, slope, least = polish(Landscape(Circle(6, 2, 1 / 6, 0.01), (0, 1)), torch.tensor(
     ...     [[[-0.005, -0.96], [-0.005, 0.96]]], dtype=torch.float64))
@@ -179,33 +179,34 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
         )
 
 
-def _pairs(point: Sequence[object]) -> list[list[object]]:
+def _pairs(point: Sequence[Number]) -> list[list[Number]]:
     return [list(point[start : start + 2]) for start in range(0, len(point), 2)]
 
 
-def _certified_box(plain: PlainRisk, point: Sequence[object]) -> tuple[float, float]:
+def _certified_box(plain: PlainRisk, point: Sequence[Number]) -> tuple[float, float]:
     """Return the half-width of a box on which the Hessian is proved positive definite, and a bound on its eigenvalues.
 
-    Half-widths are tried downwards by factors of 1.5; (0, 0) where none is proved.
+    The uncertainty of the Hessian shrinks about as the box does, which says how much smaller to try; (0, 0) where none
+    is proved.
     """
     radius = _WIDEST
-    for _ in range(_HALVINGS):
+    for _ in range(_BOXES):
         box = [INTERVALS.mpf([value - radius, value + radius]) for value in point]
-        least = _least_eigenvalue(plain.derivatives(_pairs(box)).hessian)
-        if least > 0:
-            return radius, least
-        radius /= 1.5
+        middle, half = _eigenvalue_and_uncertainty(plain.derivatives(_pairs(box)).hessian)
+        if middle > half:
+            return radius, middle - half
+        radius *= min(0.7, max(0.05, 0.8 * middle / half))
     return 0.0, 0.0
 
 
-def _least_eigenvalue(hessian: Matrix) -> float:
-    """Return a bound below the eigenvalues of every symmetric matrix in an interval matrix.
+def _eigenvalue_and_uncertainty(hessian: Matrix) -> tuple[float, float]:
+    """Return the least eigenvalue of an interval matrix's middle, and how far those of its members can be from it.
 
-    It is the least eigenvalue of the middle, less the largest row sum of half-widths (Weyl).
+    That is at most the largest row sum of half-widths (Weyl).
     """
     size = range(len(hessian))
     low = mp.matrix([[mp.mpf(hessian[i][j].a) for j in size] for i in size])
     high = mp.matrix([[mp.mpf(hessian[i][j].b) for j in size] for i in size])
     middle = (low + low.T + high + high.T) / 4
     half = max(sum(max(high[i, j] - middle[i, j], middle[i, j] - low[i, j]) for j in size) for i in size)
-    return float(min(mp.eigsy(middle, eigvals_only=True)) - half)
+    return float(min(mp.eigsy(middle, eigvals_only=True))), float(half)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -121,7 +121,11 @@ def _measure_bound(bound: _Bound, context: Context) -> Measurement:
     found = [(setting, _attack(bound, setting, context)[0]) for setting in settings]
     large, x = _attack(bound, _LARGE_B, context)
     worst, at = max((attack.value, setting) for setting, attack in found)
-    evidence: dict[str, Any] = {"settings": [list(setting) for setting in settings], "largest_at": at._asdict(), "seed": SEED}
+    evidence: dict[str, Any] = {
+        "settings": [list(setting) for setting in settings],
+        "largest_at": at._asdict(),
+        "seed": SEED,
+    }
     if large.value > 1:
         evidence["counterexample"] = {
             **_LARGE_B._asdict(),
@@ -210,7 +214,9 @@ def _replay_derivative(stored: Mapping[str, Any]) -> list[Replay]:
         float((theory.softmax_derivative_as_printed(circle.attention(heads)[0], wave, circle.tau) - slope).abs().max())
         for wave, slope in zip(circle.model.positions.T, slopes[0], strict=True)
     )
-    return [Replay("distance of the printed derivative", stored["distance"], again, "differences", confirms=again > 1e-6)]
+    return [
+        Replay("distance of the printed derivative", stored["distance"], again, "differences", confirms=again > 1e-6)
+    ]
 
 
 CLAIMS = (

@@ -18,10 +18,12 @@ TEXT = (
     "Seeds that learned (accuracy above 0.99 over all inputs and the support named exactly), each with its own "
     "random support and start. The first rows descend on the exact population risk, whose gradient contains the "
     "hidden bits: they speak of optimisation. The last rows see only N drawn examples per run. Sharp start means "
-    "H1's own: radius 1 at temperature 1/n."
+    "H1's own: radius 1 at temperature 1/n. H1 as written descends at a rate of 0.04/k², at which the heads move and "
+    "the risk still only falls; at the rate of its proof, about 10⁻⁷, they do not move (first row)."
 )
 COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68, "paper": 2500}
 _LABELS = {"as-written": "H1 as written", "as-coded": "H1 as coded"}
+_PROVED = "H1 as written, the proof's rate"
 
 
 def _shown(recipe: str, n: int, k: int, seeds: int, *, sharp_start: bool = False, **changes: Any) -> ShownTraining:
@@ -34,6 +36,11 @@ def _shown(recipe: str, n: int, k: int, seeds: int, *, sharp_start: bool = False
 
 def _written(n: int, k: int, seeds: int, steps: int | None = None) -> ShownTraining:
     return _shown("as-written", n, k, seeds, steps=steps)
+
+
+def _proved(n: int, k: int, seeds: int, steps: int) -> ShownTraining:
+    trained = training("as-written", n, k, seeds=range(seeds), learning_rate="theorem-5", steps=steps)
+    return ShownTraining(label=_PROVED, training=trained)
 
 
 def _coded(n: int, k: int, seeds: int, steps: int | None = None) -> ShownTraining:
@@ -56,16 +63,24 @@ def _samples(n: int, k: int, samples: int, seeds: int) -> ShownTraining:
 
 
 CONFIGS: dict[Scale, list[ShownTraining]] = {
-    "smoke": [_written(8, 2, 4, 300), _coded(8, 2, 4, 300), *_own(8, 2, 4, 300), _samples(8, 2, 1000, 4)],
+    "smoke": [
+        _proved(8, 2, 4, 30),
+        _written(8, 2, 4, 300),
+        _coded(8, 2, 4, 300),
+        *_own(8, 2, 4, 300),
+        _samples(8, 2, 1000, 4),
+    ],
     "demo": [
-        *(one for k in (2, 3, 4) for one in (_written(12, k, 16, 30), _coded(12, k, 16, 600), *_own(12, k, 16))),
+        *(_proved(12, k, 16, 10) for k in (2, 3, 4)),
+        *(one for k in (2, 3, 4) for one in (_written(12, k, 16, 200), _coded(12, k, 16, 600), *_own(12, k, 16))),
         *_own(20, 3, 16),
         *_own(100, 5, 16)[1:],
         *_own(1000, 10, 8),
         *(_samples(n, k, samples, 16) for n, k, samples in ((12, 3, 4000), (20, 3, 16_000), (100, 2, 4000))),
     ],
     "reference": [
-        *(one for k in (2, 3, 4) for one in (_written(12, k, 32, 300), _coded(12, k, 32), *_own(12, k, 32))),
+        *(_proved(12, k, 32, 300) for k in (2, 3, 4)),
+        *(one for k in (2, 3, 4) for one in (_written(12, k, 32), _coded(12, k, 32), *_own(12, k, 32))),
         *(one for k in (2, 3, 4) for one in (_coded(16, k, 16), *_own(16, k, 16))),
         *(one for n, k in ((20, 3), (24, 3), (40, 5), (100, 5), (1000, 10)) for one in _own(n, k, 32)),
         *(_samples(12, k, 4000, 32) for k in (2, 3, 4)),
