@@ -16,12 +16,12 @@ from parityscope.risk.law import Law, Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
 from parityscope.risk.pieces import Pieces
 from parityscope.risk.relu_readout import relu_sum_accuracy, relu_sum_risk
-from parityscope.risk.represent import HINGE_POWERS, accuracy_pieces, loss_pieces, score_range
+from parityscope.risk.represent import HINGE_POWERS, accuracy_pieces, exact_pieces, loss_pieces, score_range
 from parityscope.risk.runs import Runs
 
 _ON_PIECES = ("split", "spectral", "grouped")
 ENGINES = ("auto", "enumerate", *_ON_PIECES, "closed-form", "pair")
-# Fitted pieces are many: up to this size visiting all inputs is no slower.
+# Fitted pieces are many, and take seconds to fit: up to this size visiting all inputs is faster.
 _ENUMERATE_UP_TO = 16
 # The split engine is exact and fast up to here; beyond, H2's readout has one of its own.
 _SPLIT_A_PAIR_UP_TO = 30
@@ -123,13 +123,14 @@ def population_risk(
         power = HINGE_POWERS[chosen.name]
         mean = relu_sum_risk(Runs.of(score, law), relu, power, bias=law.bias, noise=law.noise)
         return _risk(mean, chosen, law, "split")
-    pieces = None if engine == "enumerate" else _pieces(score, chosen, law, tolerance)
+    few = engine == "auto" and law.n <= _ENUMERATE_UP_TO and score is not None and not exact_pieces(score, chosen.name)
+    pieces = None if few or engine == "enumerate" else _pieces(score, chosen, law, tolerance)
     if engine in _ON_PIECES and pieces is None:
         raise InvalidInput(
             f"the {engine} engine needs an additive score and a frozen readout that is piecewise linear (or analytic,"
             f" with a hinge loss); use engine='enumerate' for this model with {loss}"
         )
-    if score is None or pieces is None or (engine == "auto" and pieces.error > 0 and law.n <= _ENUMERATE_UP_TO):
+    if score is None or pieces is None:
         return _risk(enumeration.enumerated_mean(model, law, chosen), chosen, law, "enumerate")
     return _evaluated(score, law, pieces, engine, tolerance, chosen)
 

@@ -28,6 +28,18 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
     return math.floor(float(low) - 1e-9), math.ceil(float(high) + 1e-9)
 
 
+def exact_pieces(score: AdditiveScore, loss: str) -> bool:
+    """Return whether the loss is piecewise polynomial in the score as it is, without any fit.
+
+    >>> import torch
+    >>> from parityscope.models import Triangle, ZigZag
+    >>> c = torch.full((3,), 0.5, dtype=torch.float64)
+    >>> [exact_pieces(AdditiveScore(c, torch.zeros(()), one), "hinge") for one in (Triangle(2), ZigZag(2, 0.01))]
+    [True, False]
+    """
+    return score.readout.piecewise_linear() is not None and loss in (*HINGE_POWERS, "log-correlation")
+
+
 def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float) -> Pieces | None:
     """Return the loss as a function of the score, or None when it has no such form here.
 
