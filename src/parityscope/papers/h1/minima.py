@@ -163,7 +163,10 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
             point = [value - move for value, move in zip(point, step, strict=True)]
         found = plain.derivatives(_pairs(point))
         eigenvalues = sorted(mp.eigsy(mp.matrix(found.hessian), eigvals_only=True))
+        slope = float(mp.norm(mp.matrix(found.gradient)))
         radius, curvature = _certified_box(PlainRisk(INTERVALS, n, support, tau, b), point)
+        if slope > 1e-6 * curvature * radius:  # the minimum of a convex function lies within slope/curvature
+            radius, curvature = 0.0, 0.0
         return MinimumNumbers(
             n=n,
             support=support,
@@ -172,7 +175,7 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
             seed=seed,
             heads=tuple((mp.nstr(one[0], _DIGITS), mp.nstr(one[1], _DIGITS)) for one in _pairs(point)),
             risk=mp.nstr(found.risk, _DIGITS),
-            gradient=float(mp.norm(mp.matrix(found.gradient))),
+            gradient=slope,
             eigenvalues=tuple(float(value) for value in eigenvalues),
             radius=radius,
             least_curvature=curvature,
