@@ -102,6 +102,7 @@ UNTIL = page(SERVER) + "\n\n<!-- until: http://127.0.0.1:8000/ -->\n"
 MACHINES = page(SERVER) + "\n\n<!-- machines: 10.0.0.5:8786 -->\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -21,6 +21,8 @@ from parityscope.papers.registry import CLAIM_IDS
 from parityscope.training.recipes import RECIPES
 from test_architecture import OPTIONAL
 
+pytestmark = pytest.mark.slow  # most of them start Python anew
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "parityscope"
 WITHOUT = ROOT / "tests" / "without_libraries.py"
