@@ -25,12 +25,12 @@ PAPER = Paper(
     claims={
         "expressing": ("H1-proposition-3-ffnn", "H1-proposition-3-transformer"),
         "networks": ("H1-proposition-4",),
-        "training": ("H1-theorem-5", "H1-remark-9", "H1-remark-10", "H1-figure-2"),
+        "learned_heads": ("H1-figure-2",),
         "fixed_attention": ("H1-theorem-11", "H1-remark-12"),
         "hard_attention": ("H1-remark-13", "H1-corollary-20"),
         "soft_and_hard": ("H1-proposition-21",),
         "constants": ("H1-lemma-7", "H1-lemma-14", "H1-lemma-14-derivative", "H1-lemma-15", "H1-lemma-16"),
-        "gradients": ("H1-lemma-8", "H1-lemma-17"),
+        "gradients": ("H1-lemma-17",),
         "gradient_bounds": ("H1-lemma-18", "H1-lemma-19"),
     },
 )

@@ -179,7 +179,7 @@ def _measured(
     return Measurement(
         {**steps, quantity: margin},
         number.format(margin=margin),
-        f"{drawn:,} draws and {len(grid) * tries - drawn:,} steps of local search; the steps of the proof for {checked} "
+        f"{drawn:,} draws and {len(grid) * tries - drawn:,} steps of local search; the proof's steps for {checked} "
         "sets of heads, on all inputs and supports",
         {"smallest_margin": margin, "grid": grid, "seed": 0, **evidence},
         "The exact squared-hinge Bayes risk on the attended tokens, for the worst hidden bit, was minimised over "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -53,6 +53,11 @@ def _visit(n: int, support: tuple[int, ...], per_position: int) -> _Visited:
     return _Visited(len(index), solved, worst, positions)
 
 
+def _largest(visited: Sequence[_Visited]) -> float | None:
+    risks = [one.hard_risk for one in visited if one.hard_risk is not None]
+    return max(risks) if len(risks) == len(visited) else None
+
+
 _AWAY, _ALL = (
     "largest hard risk of heads with soft risk 0, no neighbours on the circle",
     "the same, first and last included",
@@ -68,9 +73,7 @@ def _proposition_21(context: Context) -> Measurement:
     per_position = context.at(smoke=2, reference=4, paper=8)
     apart = [_visit(n, support, min(per_position, 4) if len(support) > 2 else per_position) for n, support in _APART]
     ends = _visit(*_ENDS, per_position)
-    risks = [one.hard_risk for one in apart]
-    away = None if None in risks else max(risk for risk in risks if risk is not None)
-    anywhere = None if away is None or ends.hard_risk is None else max(away, ends.hard_risk)
+    away, anywhere = _largest(apart), _largest([*apart, ends])
     evidence: dict[str, Any] = {
         "no_neighbours": [one.evidence(n, support) for one, (n, support) in zip(apart, _APART, strict=True)]
     }
@@ -78,7 +81,7 @@ def _proposition_21(context: Context) -> Measurement:
         evidence["counterexample"] = ends.evidence(*_ENDS)
     return Measurement(
         {_AWAY: away, _ALL: anywhere},
-        f"hard risk {shown(away)} where no hidden bits are neighbours; {shown(anywhere)} for the first and last position",
+        f"hard risk {shown(away)} if no hidden bits are neighbours; {shown(anywhere)} for the first and last position",
         f"all {sum(one.heads for one in (*apart, ends)):,} sets of heads on grids of angles, all inputs",
         evidence,
         "Every pair or triple of head angles on a fine grid was visited: where the soft risk is 0 the hard risk is 0 "
@@ -93,22 +96,22 @@ def _zig_zag(score: Fraction, k: int) -> Fraction:
 
 
 def _replay(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute both risks in the limit τ → 0, in fractions: a head halfway between two positions is shared, or takes one.
+    """Compute both risks in the limit τ → 0, in fractions: a head between two positions is shared, or takes one.
 
     Which one it takes is left to how ties are broken, the same for all heads; the smaller risk counts.
     """
-    n, support, k = stored["n"], stored["support"], len(stored["support"])
+    n, support = stored["n"], stored["support"]
     pairs = [(int(at) % n, (int(at) + (at % 1 == 0.5)) % n) for at in stored["positions"]]
 
-    def risk(score: Callable[[tuple[int, ...]], Fraction]) -> Fraction:
-        losses = [
-            max(Fraction(0), 1 - (-1) ** sum(bits[j] for j in support) * _zig_zag(score(bits), k)) ** 2
-            for bits in product((0, 1), repeat=n)
-        ]
+    def risk(attended: list[tuple[int, int]]) -> Fraction:
+        losses = []
+        for bits in product((0, 1), repeat=n):
+            score = Fraction(sum(bits[a] + bits[b] for a, b in attended), 2)
+            label = (-1) ** sum(bits[j] for j in support)
+            losses.append(max(Fraction(0), 1 - label * _zig_zag(score, len(support))) ** 2)
         return sum(losses, Fraction(0)) / len(losses)
 
-    soft = risk(lambda bits: Fraction(sum(bits[a] + bits[b] for a, b in pairs), 2))
-    hard = min(risk(lambda bits, tie=tie: Fraction(sum(bits[pair[tie]] for pair in pairs))) for tie in (0, 1))
+    soft, hard = risk(pairs), min(risk([(a, a) for a, _ in pairs]), risk([(b, b) for _, b in pairs]))
     return [
         Replay("soft risk", 0.0, float(soft), "fractions, in the limit", confirms=soft == 0),
         Replay("hard risk", stored["hard_risk"], float(hard), "fractions, in the limit", confirms=hard > 0),
