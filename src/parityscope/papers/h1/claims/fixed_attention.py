@@ -187,7 +187,7 @@ def _remark_12(context: Context) -> Measurement:
                 {**path._asdict(), "first": first, "second": second} for path, (first, second) in terms.items()
             ],
             "counterexample": {
-                "many_heads": {"n": 10**_POWER, **at._asdict(), "first_term": many},
+                "many_heads": {"log10_n": _POWER, **at._asdict(), "first_term": many},
                 "large_embeddings": [one._asdict() for one in encoded],
             },
         },
@@ -200,8 +200,8 @@ def _remark_12(context: Context) -> Measurement:
 def _replay_remark_12(stored: Mapping[str, Any]) -> list[Replay]:
     """Compute the first term again in whole numbers, and the risks in fractions."""
     many, encoded = stored["many_heads"], stored["large_embeddings"]
-    m = 10 ** round(_POWER * many["heads"])
-    first = Fraction(2 * m, 2 ** (-(-(many["n"] - 1) // (5 * m))))
+    n, m = 10 ** many["log10_n"], 10 ** round(many["log10_n"] * many["heads"])
+    first = Fraction(2 * m, 2 ** (-(-(n - 1) // (5 * m))))
     exact = max(exact_largest_risk(one["n"]) for one in encoded)
     return [
         Replay("first term", many["first_term"], float(first), "whole numbers", confirms=first > 1),

@@ -146,7 +146,7 @@ def _proposition_4(context: Context) -> Measurement:
     return Measurement(
         {_EDGES: lowest, _TIED: share if is_one else None},
         f"a missing edge: risk ≥ {lowest:.4f}; {found.trained_numbers} tied numbers learn n = {config.n} on {share}",
-        f"{drawn} draws and {drawn * missing.config.steps:,} steps of descent without an edge; {share.trials} seeds tied",
+        f"{drawn} draws and {drawn * missing.config.steps:,} steps of descent without an edge; {share.trials} seeds",
         evidence,
         "FFNNs without one hidden input's edge were trained from many starts and never beat risk 1, so n edges are "
         "needed; but edges may share numbers: position attention is itself an FFNN-1, with one cosine neuron, whose n "
