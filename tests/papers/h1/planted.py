@@ -1,12 +1,26 @@
 """The worlds in which H1's statements are false, and those in which they are true."""
 
+from fractions import Fraction
+
+import torch
+
 from harness.planted import Planted, World, rows_saying
 from parityscope import theory
+from parityscope.models import FFNN1, ParityTransformer, parity_transformer
+from parityscope.models.positions import circle
+from parityscope.papers.claim import Context
+from parityscope.papers.h1.circle import example_gradients
+from parityscope.papers.h1.claims.hard_attention import HardHeadSearchNumbers
+from parityscope.papers.h1.claims.networks import MissingInput, MissingInputNumbers, TiedNetworkNumbers
 from parityscope.papers.h1.ends import Ends, EndsNumbers
 from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
 from parityscope.papers.h1.minima import MinimumNumbers
-from parityscope.records import Config, Numbers
+from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import TrainingNumbers
+from parityscope.theory import score_gradient_bound
+
+_CLAIMS = "parityscope.papers.h1.claims"
+_AS_IT_IS = World("the world as it is")
 
 
 def _constant(name: str, lemma: str) -> Planted:
@@ -18,7 +32,167 @@ def _constant(name: str, lemma: str) -> Planted:
     )
 
 
+def _shifted_heads(n, support, tau, b):
+    """Return Eq. (2)'s transformer with each head one position on, and of several one head and neuron too few."""
+    heads = list(support[1:] or support)
+    return ParityTransformer(n, len(heads), temperature=tau, smoothing=b, directions=circle(n).roll(-1, 0)[heads])
+
+
+def _proposition_4(lowest_risk: float, tied_risk: float) -> Context:
+    def numbers(config):
+        if isinstance(config, MissingInput):
+            return MissingInputNumbers(lowest_risk=lowest_risk)
+        seeds = len(config.training.seeds)
+        return TiedNetworkNumbers(
+            supports=((0, 1, 2),) * seeds,
+            heads=(((0.0, 0.0),) * 3,) * seeds,
+            squared_hinge_risk=(tied_risk,) * seeds,
+            trained_numbers=6,
+            difference_to_the_transformer=0.0,
+        )
+
+    return rows_saying(numbers)
+
+
+def _half_told(scores, x):
+    """Stand in for heads that tell the first half of the bits, and the rest up to its complement."""
+    powers = 2 ** torch.arange(x.shape[1])
+    rest = torch.where(x[:, -1:] == 1, 1 - x, x)
+    mixed = torch.where(torch.arange(x.shape[1]) < x.shape[1] // 2, x, rest)
+    return (mixed @ powers)[:, None].expand(-1, len(scores))
+
+
+_FROZEN_HARD = Planted(
+    false=World(
+        "heads that tell half of the bits, and the rest up to its complement; none has a risk",
+        {f"{_CLAIMS}.hard_attention._attended": _half_told},
+        rows_saying(lambda config: HardHeadSearchNumbers(lowest_bayes_risk=(0.0,) * len(config.sizes))),
+    ),
+    true=_AS_IT_IS,
+)
+
+
+class _WrongWhenHard(ParityTransformer):
+    """Hard attention one position off."""
+
+    def attention(self, x=None, *, hard=False):
+        return super().attention(x, hard=hard).roll(int(hard), -1)
+
+
+class _SharedWhenTied(ParityTransformer):
+    """Hard attention that shares itself out among equals."""
+
+    def attention(self, x=None, *, hard=False):
+        scores = self.scores(x)
+        ties = scores > scores.amax(-1, keepdim=True) - 1e-9
+        return ties.double() / ties.sum(-1, keepdim=True) if hard else super().attention(x)
+
+
+def _figure_2(seeds: int, learned: int, *, as_printed: bool) -> Context:
+    """Return trainings of some seeds whose heads do what the caption says, or the reverse."""
+
+    def row(config):
+        a, b, c = config.support
+        neighbours = c == b + 1
+        attention = torch.zeros(seeds, 3, config.n)
+        # As printed: two heads shared out between neighbours, or one on each bit; otherwise the other way round.
+        between = [(a, a), (b, c), (b, c)] if neighbours else [(a, a), (a, b), (b, c)]
+        for head, places in enumerate(between if neighbours == as_printed else [(a, a), (b, b), (c, c)]):
+            for place in places:
+                attention[:, head, place] += 0.5
+        found = [seed < learned for seed in range(seeds)]
+        numbers = TrainingNumbers(
+            supports=(config.support,) * seeds,
+            found=(config.support,) * seeds,
+            recovered=found,
+            learned=found,
+            risk=(0.0,) * seeds,
+            accuracy=(1.0,) * seeds,
+            accuracy_is="exact",
+            worst_loss=None,
+            steps=(config.recipe.steps,) * seeds,
+            diverged=(False,) * seeds,
+            parameters=6,
+            engine="none",
+        )
+        return Row.of(config, Result(numbers, {"attention": attention}), 0.0)
+
+    return Context("reference", row=row)  # rows cost nothing here, and only there is every clause measured
+
+
+_SHARE = "parityscope.papers.h1.theory.fixed_attention.fixed_attention_share"
+_SCORES = "parityscope.theory.score_gradient_bound"
+
 PLANTED = {
+    "H1-proposition-3-ffnn": Planted(
+        false=World(
+            "a random network of k + 1 neurons",
+            {
+                f"{_CLAIMS}.expressing.parity_ffnn": lambda n, support: FFNN1(
+                    n, len(support) + 1, generator=torch.Generator().manual_seed(0)
+                )
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "H1-proposition-3-transformer": Planted(
+        false=World(
+            "heads one position on, one too few, and numbers that are counted as 17k + 2",
+            {
+                f"{_CLAIMS}.expressing.parity_transformer": _shifted_heads,
+                f"{_CLAIMS}.expressing.parity_transformer_parameters": lambda k: 17 * k + 2,
+            },
+        ),
+        true=World(
+            "τ = 0.001 and b = 0, whatever is asked for",
+            {
+                f"{_CLAIMS}.expressing.parity_transformer": lambda n, support, tau, b: parity_transformer(
+                    n, support, 1e-3
+                )
+            },
+        ),
+    ),
+    "H1-proposition-4": Planted(
+        false=World(
+            "rows of networks that learn without an edge, and with tied numbers", context=_proposition_4(0.0, 0.0)
+        ),
+        true=World("rows of networks that learn neither way", context=_proposition_4(1.0, 1.0)),
+    ),
+    "H1-figure-2": Planted(
+        false=World(
+            "few seeds learn, heads share separate bits and not neighbours", context=_figure_2(24, 4, as_printed=False)
+        ),
+        true=World("all seeds do as the caption says", context=_figure_2(100, 100, as_printed=True)),
+    ),
+    "H1-theorem-11": Planted(
+        false=World("the first factor is 100", {_SHARE: lambda n, m: 100.0}),
+        true=World("the first factor is 0", {_SHARE: lambda n, m: 0.0}),
+    ),
+    "H1-remark-12": Planted(
+        false=World(
+            "a first factor of 0.5, and a second that does not fall with n",
+            {
+                "parityscope.theory.fixed_attention_share": lambda n, m: 0.5,
+                "parityscope.theory.fixed_attention_norm_term": lambda n, m, alpha, beta: 5.0,
+            },
+        ),
+        true=World(
+            "a first factor of 1, and a head that tells nothing",
+            {
+                "parityscope.theory.fixed_attention_share": lambda n, m: 1.0,
+                "parityscope.papers.h1.large_embeddings.codes": lambda n: [Fraction(1)] * 2**n,
+            },
+        ),
+    ),
+    "H1-remark-13": _FROZEN_HARD,
+    "H1-corollary-20": _FROZEN_HARD,
+    "H1-proposition-21": Planted(
+        false=World("hard attention one position off", {f"{_CLAIMS}.soft_and_hard.ParityTransformer": _WrongWhenHard}),
+        true=World(
+            "hard attention that is shared among equals",
+            {f"{_CLAIMS}.soft_and_hard.ParityTransformer": _SharedWhenTied},
+        ),
+    ),
     "H1-lemma-7": _constant("smoothness_of_risk", "7"),
     "H1-lemma-14": _constant("smoothness_of_prediction", "14"),
     "H1-lemma-14-derivative": Planted(
@@ -37,6 +211,21 @@ PLANTED = {
     ),
     "H1-lemma-15": _constant("lipschitz_of_prediction", "15"),
     "H1-lemma-16": _constant("lipschitz_of_prediction_times_gradient", "16"),
+    "H1-lemma-17": Planted(
+        false=_AS_IT_IS,
+        true=World(
+            "gradients without their signs",
+            {f"{_CLAIMS}.gradients.example_gradients": lambda *at: example_gradients(*at).abs()},
+        ),
+    ),
+    "H1-lemma-18": Planted(
+        false=World("the bound times 10⁶", {_SCORES: lambda *at: 1e6 * score_gradient_bound(*at)}),
+        true=World("the bound divided by 10¹⁰⁰", {_SCORES: lambda *at: 1e-100 * score_gradient_bound(*at)}),
+    ),
+    "H1-lemma-19": Planted(
+        false=_AS_IT_IS,
+        true=World("a factor of 0", {"parityscope.theory.loss_gradient_bound": lambda n, k, c2: 0.0}),
+    ),
 }
 
 

@@ -26,10 +26,16 @@ def test_the_printed_share_claims_more_than_its_proof_and_the_exact_count_least_
     assert counted == pytest.approx(1 - m * few / 2**seen)
 
 
-def test_the_information_bound_outlives_corollary_20_with_many_heads():
+def test_the_counting_bound_outlives_corollary_20_with_many_heads():
     n, m = 100, 20
-    assert theory.fixed_hard_attention_bound(n, m) < 0 < theory.hard_attention_information_bound(n, m)
-    assert theory.hard_attention_information_bound(4, 4) == 0.0
+    assert theory.fixed_hard_attention_bound(n, m) < 0 < theory.hard_attention_counting_bound(n, m)
+    assert theory.hard_attention_counting_bound(4, 4) == 0.0
+
+
+def test_theorem_11_as_printed_is_what_is_meant_until_the_norms_are_large():
+    printed, meant = theory.fixed_attention_bound_as_printed, theory.fixed_attention_bound
+    assert printed(62, 3, 1.0, 0.5) == meant(62, 3, 1.0, 0.5) > 0
+    assert printed(62, 3, 10.0, 10.0) > 1 > meant(62, 3, 10.0, 10.0) == 0
 
 
 def test_no_heads_are_refused():

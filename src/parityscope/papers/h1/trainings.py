@@ -13,8 +13,10 @@ FIGURE_2: dict[Scale, tuple[int, int]] = {"demo": (4, 800), "reference": (8, 400
 WATCHED: dict[str, Any] = {"watch": ("attention", "weights")}
 
 
-def coded_heads(n: int, support: tuple[int, ...], seeds: int, steps: int) -> Training:
+def coded_heads(n: int, support: tuple[int, ...], seeds: int, steps: int, **kept: Any) -> Training:
     """Return Figure 2's training with the published code's recipe, at the rate that it prefers in a comment.
+
+    `kept` says what to record instead of what the figure draws.
 
     >>> coded_heads(20, NEIGHBOURS, *FIGURE_2["demo"]).recipe.learning_rate
     0.2
@@ -27,6 +29,5 @@ def coded_heads(n: int, support: tuple[int, ...], seeds: int, steps: int) -> Tra
         support=support,
         learning_rate=0.2,
         steps=steps,
-        record_every=max(2, steps // 200),  # as many columns as the picture can show
-        **WATCHED,
+        **{"record_every": max(2, steps // 200), **WATCHED, **kept},  # as many columns as the picture can show
     )

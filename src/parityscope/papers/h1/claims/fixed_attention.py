@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from parityscope import theory
+from parityscope.models import FrozenAttention, ParityTransformer
 from parityscope.models.positions import circle
-from parityscope.papers.claim import Check, Claim, Context
-from parityscope.problems import bits_of, seeded_generator
+from parityscope.papers.attack import Attack, tried_by
+from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.criterion import Clause, at_least, at_most, below
+from parityscope.papers.h1.circle import SEED
+from parityscope.papers.h1.large_embeddings import exact_largest_risk, largest_risk
+from parityscope.problems import Parity, bits_of, seeded_generator
+from parityscope.risk import population_risk
 from parityscope.training.optimisers import Adam
-
-_SCALE = 2.0**60  # a power of two, so that scaling embeddings rounds nothing
 
 
 def _features(row: Tensor, bits: Tensor) -> Tensor:
@@ -32,14 +36,14 @@ def _features(row: Tensor, bits: Tensor) -> Tensor:
     return torch.cat([v, 1 - v, gamma @ place], dim=-1)
 
 
-def _attack(n: int, groups: int, width: int, steps: int) -> dict[str, Any]:
+def _attack(n: int, groups: int, width: int, steps: int) -> tuple[Attack, dict[str, Any]]:
     """Train heads and classification heads together to get below the bound for every hidden bit at once.
 
     A group is one frozen attention and one value of ‖α‖‖β‖, from almost 0 to where the bound vanishes. It breaks the
     theorem only if each of the n single-bit supports has its own FFNN-1 with a risk below the bound, so the largest of
     the n risks is pushed down.
     """
-    generator = seeded_generator(0, "start")
+    generator = seeded_generator(SEED, "start")
 
     def draw(*shape: int, size: float) -> Tensor:
         return (size * torch.randn(shape, generator=generator, dtype=torch.float64)).requires_grad_()
@@ -52,9 +56,8 @@ def _attack(n: int, groups: int, width: int, steps: int) -> dict[str, Any]:
     # ‖α‖‖β‖·5m²/n from 0.01 to 1
     norms = torch.linspace(0.01, 1.0, groups, dtype=torch.float64) * n / 5
     bound = torch.tensor([theory.fixed_attention_bound(n, 1, float(norm), 1.0) for norm in norms])
-    parameters = [row, beta, hidden_bias, alpha, bias]
-    optimiser = Adam(parameters, 0.02)
-    best, at = math.inf, dict[str, float]()
+    optimiser = Adam([row, beta, hidden_bias, alpha, bias], 0.02)
+    least, group, head = math.inf, 0, row.detach()[0]
     for _ in range(steps):
         optimiser.zero_grad()
         hidden = (torch.einsum("gxd,gpwd->gpxw", _features(row, bits), beta) + hidden_bias[:, :, None]).relu()
@@ -62,176 +65,171 @@ def _attack(n: int, groups: int, width: int, steps: int) -> dict[str, Any]:
         prediction = torch.einsum("gpxw,gpw->gpx", hidden, size[..., None] * alpha) + bias[..., None]
         risk = (1 - labels * prediction).relu().square().mean(-1)  # (groups, n)
         margin = risk.detach().amax(-1) - bound
-        if float(margin.min()) < best:
-            best, group = float(margin.min()), int(margin.argmin())
-            at = {"bound": float(bound[group]), "risk": best + float(bound[group]), "norms": float(norms[group])}
+        if float(margin.min()) < least:
+            least, group = float(margin.min()), int(margin.argmin())
+            head = row.detach()[group].clone()
         (torch.logsumexp(20 * risk, dim=-1) / 20).sum().backward()
         optimiser.step()
-    tried = {"random_evaluations": groups, "optimised_evaluations": groups * steps}
-    return {"n": n, "m": 1, "smallest_margin": best, **at, **tried}
+    at = {"n": n, "m": 1, "smallest_margin": least, "bound": float(bound[group]), "norms": float(norms[group])}
+    return Attack(-least, head, group, random=groups, optimised=groups * steps), at
 
 
-def _best_unbounded(n: int, starts: int, width: int, steps: int) -> dict[str, Any]:
-    """Train FFNN-1 behind frozen random heads for the risk alone, and report what norms that takes."""
-    generator = seeded_generator(1, "start")
-    row = 3 * torch.randn(starts, 4, generator=generator, dtype=torch.float64)
-    bits = bits_of(torch.arange(2**n), n).double()
-    features = _features(row, bits)
-    rank = (row[:, 2:] @ circle(n).T).argmin(-1)  # the position each head scores lowest
-    labels = (1 - 2 * bits[:, rank]).T
-    shapes = ((starts, width, 4), (starts, width), (starts, width), (starts,))
-    parameters = [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
-    optimiser = Adam(parameters, 0.02)
-    for _ in range(steps):
-        beta, hidden_bias, alpha, bias = parameters
-        optimiser.zero_grad()
-        hidden = (features @ beta.transpose(-1, -2) + hidden_bias[:, None]).relu()
-        prediction = (hidden @ alpha[..., None]).squeeze(-1) + bias[:, None]
-        risk = (1 - labels * prediction).relu().square().mean(-1)
-        risk.sum().backward()
-        optimiser.step()
-    best = int(risk.detach().argmin())
-    alpha_norm, beta_norm = float(alpha[best].detach().norm()), float(beta[best].detach().norm())
-    return {
-        "n": n,
-        "starts": starts,
-        "lowest_risk": float(risk.detach().min()),
-        "median_risk": float(risk.detach().median()),
-        "alpha_norm": alpha_norm,
-        "beta_norm": beta_norm,
-        "bound_at_these_norms": theory.fixed_attention_bound(n, 1, alpha_norm, beta_norm),
-    }
+def _silent_network(n: int) -> dict[str, Any]:
+    """Return two neurons that cancel, behind one of H1's heads: large norms, and a prediction of 0 with risk 1."""
+    model = FrozenAttention(ParityTransformer(n, 1, generator=seeded_generator(SEED, "start")), width=2)
+    size = 3 * n / 10  # ‖α‖‖β‖·5/n is then 3
+    with torch.no_grad():
+        for parameter in model.ffnn.parameters():
+            parameter.zero_()
+        model.ffnn.alpha.copy_(torch.tensor([size, -size], dtype=torch.float64))
+        model.ffnn.beta[:, 0] = 1.0
+        norms = math.prod(float(norm) for norm in model.ffnn.norms())
+        risk = max(float(population_risk(model, Parity(n, (p,)), loss="squared-hinge").value) for p in range(n))
+    bound = theory.fixed_attention_bound_as_printed(n, 1, norms, 1.0)
+    return {"n": n, "m": 1, "alpha": [size, -size], "risk": risk, "norms": norms, "bound": bound}
 
 
-def _encoded(n: int) -> list[Fraction]:
-    """Return what one frozen head tells of every input: the sum of v*'s two coordinates, as exact fractions.
-
-    The head prefers ones two to one; position j has the embedding 5^j, a one the embedding 1 and a zero 0.
-    """
-    values = []
-    for index in range(2**n):
-        ones = [index >> j & 1 for j in range(n)]
-        weighted = sum((1 + one) * (5**j + one) for j, one in enumerate(ones))
-        values.append(Fraction(weighted, n + sum(ones)))
-    return values
-
-
-def _any_embedding(n: int) -> dict[str, Any]:
-    """Interpolate every parity of n bits from one frozen head whose embeddings are large: risk 0 at tiny norms."""
-    values = _encoded(n)
-    order = sorted(range(2**n), key=values.__getitem__)
-    knots = [values[index] for index in order]
-    bits = bits_of(torch.arange(2**n), n)
-    largest_norms, exact_error, largest_risk = 0.0, Fraction(0), 0.0
-    feature = torch.tensor([float(value) for value in values], dtype=torch.float64) * _SCALE
-    starts = torch.tensor([float(knot) for knot in knots[:-1]], dtype=torch.float64) * _SCALE
-    for support in range(1, 2**n):
-        mask = torch.tensor([support >> j & 1 for j in range(n)])
-        y = (1 - 2 * ((bits * mask).sum(-1) % 2)).tolist()
-        slopes = [Fraction(y[b] - y[a]) / (values[b] - values[a]) for a, b in pairwise(order)]
-        changes = [slopes[0], *(after - before for before, after in pairwise(slopes))]
-        # First route: the network in float64, with both input weights of every neuron 1, on scaled embeddings.
-        alpha = torch.tensor([float(change) for change in changes], dtype=torch.float64) / _SCALE
-        prediction = y[order[0]] + (feature[:, None] - starts).relu() @ alpha
-        label = torch.tensor(y, dtype=torch.float64)
-        largest_risk = max(largest_risk, float((1 - label * prediction).relu().square().mean()))
-        largest_norms = max(largest_norms, float(alpha.norm()) * (2 * len(changes)) ** 0.5)
-        if support in (1, 2**n - 1):  # second route: the same network in exact fractions
-            exact = [
-                y[order[0]] + sum(c * (v - t) for c, t in zip(changes, knots, strict=False) if v > t) for v in values
-            ]
-            exact_error = max(exact_error, *(abs(1 - out * truth) for out, truth in zip(exact, y, strict=True)))
-    return {
-        "n": n,
-        "m": 1,
-        "distinct_attention_vectors": len(set(values)),
-        "embeddings": f"5^j for position j, x for the token, all times {_SCALE:.0e}",
-        "supports": 2**n - 1,
-        "largest_risk": largest_risk,
-        "largest_error_in_fractions": float(exact_error),
-        "largest_norms": largest_norms,
-        "bound": theory.fixed_attention_bound(n, 1, largest_norms, 1.0),
-    }
+_WITHIN = "smallest margin over the bound, H1's embeddings, ‖α‖‖β‖·5m²/n ≤ 1"
+_BEYOND = "margin over the bound, H1's embeddings, ‖α‖‖β‖·5m²/n = 3"
+_LARGE = "margin over the bound, large embeddings"
+_OWN = "the theorem's own bound"
+_THEOREM_CLAUSES = (
+    Clause("with H1's embeddings and ‖α‖‖β‖·5m²/n ≤ 1", _WITHIN, at_least(0), _OWN),
+    Clause("with H1's embeddings and any norms", _BEYOND, at_least(0), _OWN),
+    Clause("with arbitrary embeddings, as Section 4 says", _LARGE, at_least(0), _OWN),
+    Clause("with H1's embeddings, both factors with a positive part", _WITHIN, at_least(0), _OWN, corrected=True),
+)
 
 
-def _theorem_11(context: Context) -> Check:
-    steps = context.at(smoke=20, demo=80, reference=150)
+def _theorem_11(context: Context) -> Measurement:
+    steps, groups = context.at(smoke=20, demo=80, reference=150), context.at(smoke=4, reference=12)
     sizes = (8,) if context.scale == "smoke" else (8, 10)
-    attacks = [_attack(n, context.at(smoke=4, reference=12), 6, steps) for n in sizes]
-    unbounded = _best_unbounded(
-        10, context.at(smoke=4, reference=24), 24, context.at(smoke=30, demo=200, reference=400)
-    )
-    any_embedding = _any_embedding(7)
-    margin = min(attack["smallest_margin"] for attack in attacks)
-    counted = all(
-        theory.counted_fixed_attention_share(n, m) >= theory.fixed_attention_share(n, m)
-        for m in range(1, 6)
-        for n in range(5 * m, 300)
-        if theory.fixed_attention_share(n, m) > 0
-    )
-    broken = (
-        any_embedding["largest_risk"] < 1e-9 < any_embedding["bound"]
-        and any_embedding["largest_error_in_fractions"] == 0
-    )
-    return Check(
-        "fails" if margin < 0 else "holds in part" if broken else "holds",
-        f"margin ≥ {margin:.2g} with H1's embeddings; any embedding: risk {any_embedding['largest_risk']:.0e} "
-        f"< bound {any_embedding['bound']:.2g}",
+    attacks = [_attack(n, groups, 6, steps) for n in sizes]
+    silent, encoded = _silent_network(10), largest_risk(7)
+    large = {**encoded._asdict(), "m": 1, "bound": theory.fixed_attention_bound(7, 1, encoded.norms, 1.0)}
+    margin = min(at["smallest_margin"] for _, at in attacks)
+    return Measurement(
+        {_WITHIN: margin, _BEYOND: silent["risk"] - silent["bound"], _LARGE: large["risk"] - large["bound"]},
+        f"margin ≥ {margin:.2g} with H1's embeddings; large ones: risk {encoded.risk:.0e} < bound {large['bound']:.2g}",
+        f"{tried_by([attack for attack, _ in attacks])}, each for every hidden bit",
         {
-            "counterexample_any_embedding": any_embedding,
-            "attacks_with_h1_embeddings": attacks,
-            "best_head_without_norm_limit": unbounded,
-            "first_factor_is_below_the_exact_count": counted,
-            "first_factor_of_the_proof_at_n_32_m_3": theory.fixed_attention_share_of_proof(32, 3),
-            "first_factor_printed_at_n_32_m_3": theory.fixed_attention_share(32, 3),
+            "smallest_margin": margin,
+            "attacks_with_h1_embeddings": [at for _, at in attacks],
+            "seed": SEED,
+            "counterexample": {"large_norms": silent, "large_embeddings": large},
+            "first_factor_at_n_32_m_3": {
+                "printed": theory.fixed_attention_share(32, 3),
+                "of_the_proof": theory.fixed_attention_share_of_proof(32, 3),
+                "counted": theory.counted_fixed_attention_share(32, 3),
+            },
         },
         "A frozen head and FFNN-1s were trained together to get below the bound for every hidden bit at once, with "
-        "H1's embeddings; the text allows any embeddings, and large ones let one frozen head encode the whole "
-        "input: every parity of 7 bits is then exact at tiny norms.",
+        "H1's embeddings. As printed the bound grows again with the norms, and two neurons that cancel fall below it. "
+        "Large embeddings let one frozen head encode the whole input: every parity of 7 bits is then exact.",
     )
 
 
-def _remark_12(context: Context) -> Check:
-    """Follow both factors of Theorem 11 along m = n^a, ‖α‖‖β‖ = n^b."""
-    paths: list[dict[str, Any]] = []
-    for heads, norms in ((0.0, 0.0), (0.0, 0.9), (0.2, 0.5), (0.4, 0.1), (0.0, 1.1), (1.0, -3.0)):
-        along = [
-            theory.fixed_attention_bound(10**power, max(1, round(10 ** (power * heads))), 10.0 ** (power * norms), 1.0)
-            for power in (6, 12, 40)
-        ]
-        paths.append(
-            {
-                "m": f"n^{heads}",
-                "norms": f"n^{norms}",
-                "condition_holds": 2 * heads + norms < 1,
-                "bound_at_n_1e6_1e12_1e40": along,
-                "limit": theory.fixed_attention_limit(heads, norms),
-            }
-        )
-    wanted = [path for path in paths if path["condition_holds"]]
-    reached = [path for path in wanted if path["limit"] == 1.0 and path["bound_at_n_1e6_1e12_1e40"][-1] > 0.99]
-    return Check(
-        "holds" if len(reached) == len(wanted) else "holds in part" if reached else "fails",
-        f"limit 1 on {len(reached)} of {len(wanted)} paths with m²‖α‖‖β‖ = o(n); not for m = n, norms n⁻³",
-        {"paths": paths, "counterexample": next((path for path in wanted if path["limit"] < 1), None)},
-        "Theorem 11's bound was evaluated along powers of n: it tends to 1 when m = o(n) as well, but tiny norms allow "
-        "m ≥ n heads, where the first factor does not tend to 1 as the remark says.",
+def _replay_theorem_11(stored: Mapping[str, Any]) -> list[Replay]:
+    """Compute both risks again in exact fractions, and the first bound by hand."""
+    silent, large = stored["large_norms"], stored["large_embeddings"]
+    n, (first, second) = silent["n"], map(Fraction, silent["alpha"])
+    risk = (1 - (first + second)) ** 2  # both neurons see the same, so ŷ is 0 times it
+    # ‖α‖ = a√2 and ‖β‖ = √2
+    bound = (1 - Fraction(2, 2 ** (-(-(n - 1) // 5)))) * (1 - 2 * first * Fraction(5, n)) ** 2
+    exact = exact_largest_risk(large["n"])
+    return [
+        Replay("risk with large norms", silent["risk"], float(risk), "fractions", confirms=risk < bound),
+        Replay("bound with large norms", silent["bound"], float(bound), "fractions", confirms=risk < bound),
+        Replay("risk with large embeddings", large["risk"], float(exact), "fractions", confirms=exact < large["bound"]),
+    ]
+
+
+class _Path(NamedTuple):
+    """m = n^heads and ‖α‖‖β‖ = n^norms, with m²‖α‖‖β‖ = o(n)."""
+
+    heads: float
+    norms: float
+
+    def terms(self, power: int) -> tuple[float, float]:
+        """Return what both factors of Theorem 11 take off 1 at n = 10^power."""
+        n, m, norms = 10**power, int(10 ** round(power * self.heads)), 10 ** (power * self.norms)
+        return 1 - theory.fixed_attention_share(n, m), theory.fixed_attention_norm_term(n, m, norms, 1.0)
+
+
+_PATHS = (_Path(0.0, 0.0), _Path(0.0, 0.9), _Path(0.2, 0.5), _Path(0.4, 0.1), _Path(1.0, -3.0))
+_POWER = 40
+_FEW = "largest 2m/2^⌈(n−1)/5m⌉ at n = 10⁴⁰, m = n^a with a < 1"
+_MANY = "largest 2m/2^⌈(n−1)/5m⌉ at n = 10⁴⁰, m ≥ n allowed"
+_NORMS = "largest ‖α‖‖β‖·5m²/n at n = 10⁴⁰"
+_LIMIT = "risk behind one frozen head with large embeddings, n = 3 … 6"
+_VANISHED = "a limit of 0, to two digits along powers of n"
+_REMARK_CLAUSES = (
+    Clause("‖α‖‖β‖·5m²/n → 0", _NORMS, at_most(0.01), _VANISHED),
+    Clause("2m/2^⌈(n−1)/5m⌉ → 0 if also m = n^a with a < 1", _FEW, at_most(0.01), _VANISHED),
+    Clause("2m/2^⌈(n−1)/5m⌉ → 0 whenever m²‖α‖‖β‖ = o(n)", _MANY, at_most(0.01), _VANISHED),
+    Clause("the risk tends to 1, with any embeddings", _LIMIT, at_least(0.99), "chance is risk 1", below(0.5)),
+)
+
+
+def _remark_12(context: Context) -> Measurement:
+    """Follow both factors of Theorem 11 along powers of n, and the risk itself where Theorem 11 breaks."""
+    terms = {path: path.terms(_POWER) for path in _PATHS}
+    encoded = [largest_risk(n) for n in range(3, 7)]
+    many, at = max((first, path) for path, (first, _) in terms.items())
+    few = max(first for path, (first, _) in terms.items() if path.heads < 1)
+    risk = max(one.risk for one in encoded)
+    return Measurement(
+        {_NORMS: max(second for _, second in terms.values()), _FEW: few, _MANY: many, _LIMIT: risk},
+        f"2m/2^⌈(n−1)/5m⌉: {few:.0e} for m = n^a, a < 1, {many:.0e} for m = n; risk {risk:.0e} with large embeddings",
+        f"{len(_PATHS)} powers of n; all inputs and supports for n = 3 … 6",
+        {
+            "terms_by_path": [
+                {**path._asdict(), "first": first, "second": second} for path, (first, second) in terms.items()
+            ],
+            "counterexample": {
+                "many_heads": {"log10_n": _POWER, **at._asdict(), "first_term": many},
+                "large_embeddings": [one._asdict() for one in encoded],
+            },
+        },
+        "Both terms of Theorem 11 were evaluated along powers of n: tiny norms allow m ≥ n heads, where the first does "
+        "not vanish. One frozen head with large embeddings encodes the whole input, so the risk is 0 at every n tried, "
+        "and at any other (papers/h1/large_embeddings.py says why).",
     )
+
+
+def _replay_remark_12(stored: Mapping[str, Any]) -> list[Replay]:
+    """Compute the first term again in whole numbers, and the risks in fractions."""
+    many, encoded = stored["many_heads"], stored["large_embeddings"]
+    n, m = 10 ** many["log10_n"], 10 ** round(many["log10_n"] * many["heads"])
+    first = Fraction(2 * m, 2 ** (-(-(n - 1) // (5 * m))))
+    exact = max(exact_largest_risk(one["n"]) for one in encoded)
+    return [
+        Replay("first term", many["first_term"], float(first), "whole numbers", confirms=first > 1),
+        Replay("risk", max(one["risk"] for one in encoded), float(exact), "fractions", confirms=exact < 0.5),
+    ]
 
 
 CLAIMS = (
     Claim(
         "H1-theorem-11",
         "For any frozen attention and any embeddings some support has risk ≥ (1 − 2m/2^⌈(n−1)/5m⌉)(1 − ‖α‖‖β‖·5m²/n)².",
+        _THEOREM_CLAUSES,
         _theorem_11,
-        seconds=8,
+        "Section 4, Theorem 11",
+        seconds=4,
         figure="H1-frozen-attention",
+        corrected="With embeddings of entries at most 1, as in the proof and in H1, the risk is ≥ "
+        "(1 − 2m/2^⌈(n−1)/5m⌉)₊ (1 − ‖α‖‖β‖·5m²/n)₊².",
+        replay=_replay_theorem_11,
     ),
     Claim(
         "H1-remark-12",
-        "If m²‖α‖‖β‖ = o(n), the risk behind frozen attention tends to 1, and so does each factor of Theorem 11.",
+        "If m²‖α‖‖β‖ = o(n), both factors of Theorem 11 tend to 1, and so does the risk behind frozen attention.",
+        _REMARK_CLAUSES,
         _remark_12,
+        "Section 4, Remark 12",
         seconds=1,
         figure="H1-frozen-attention",
+        replay=_replay_remark_12,
     ),
 )

@@ -16,8 +16,26 @@ def fixed_attention_bound(n: int, m: int, alpha_norm: float, beta_norm: float) -
     >>> round(fixed_attention_bound(n=1000, m=3, alpha_norm=1.0, beta_norm=1.0), 6)
     0.912025
     """
-    margin = max(0.0, 1 - alpha_norm * beta_norm * 5 * m**2 / n)
+    margin = max(0.0, 1 - fixed_attention_norm_term(n, m, alpha_norm, beta_norm))
     return max(0.0, fixed_attention_share(n, m)) * margin**2
+
+
+def fixed_attention_bound_as_printed(n: int, m: int, alpha_norm: float, beta_norm: float) -> float:
+    """Return Theorem 11's bound without a positive part: it grows with the norms once their term has passed 1.
+
+    >>> fixed_attention_bound_as_printed(n=10, m=1, alpha_norm=8.0, beta_norm=1.0)
+    4.5
+    """
+    return fixed_attention_share(n, m) * (1 - fixed_attention_norm_term(n, m, alpha_norm, beta_norm)) ** 2
+
+
+def fixed_attention_norm_term(n: int, m: int, alpha_norm: float, beta_norm: float) -> float:
+    """Return ‖α‖‖β‖·5m²/n of Theorem 11's second factor: how far a flipped bit may move the prediction.
+
+    >>> fixed_attention_norm_term(n=1000, m=3, alpha_norm=1.0, beta_norm=2.0)
+    0.09
+    """
+    return alpha_norm * beta_norm * 5 * m**2 / n
 
 
 def fixed_attention_share(n: int, m: int) -> float:
@@ -65,17 +83,17 @@ def fixed_hard_attention_bound(n: int, m: int) -> float:
     return 1 - 2 * m * 2.0 ** -math.ceil((n - 1) / m)
 
 
-def hard_attention_information_bound(n: int, m: int) -> float:
-    """Return our own bound behind m frozen hard heads, 1 − (4 ln 2)·m/n: useful for every m = o(n).
+def hard_attention_counting_bound(n: int, m: int) -> float:
+    """Return our own bound behind m frozen hard heads, 1 − 2m/n: useful for every m = o(n).
 
-    A hard head names the first preferred token in its order: at most two bits of entropy. For a single hidden bit p,
-    1 − risk = E[E[χ_p|T]²] ≤ 2 ln 2 · I(x_p; T), and these informations add up to at most 2m over the n positions.
+    What a hard head attends to tells less than two bits on average, so that some bit is told with probability at most
+    2m/n; `docs/explanation/hard-attention.md` has the proof.
 
-    >>> round(hard_attention_information_bound(100, 5), 3)
-    0.861
+    >>> hard_attention_counting_bound(100, 5)
+    0.9
     """
     _check(n, m)
-    return max(0.0, 1 - 4 * math.log(2) * m / n)
+    return max(0.0, 1 - 2 * m / n)
 
 
 def fixed_attention_limit(head_exponent: float, norm_exponent: float) -> float:
