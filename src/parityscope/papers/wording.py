@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from parityscope.papers import own
 from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.criterion import VERDICTS, Verdict
 from parityscope.papers.registry import PAPERS
@@ -18,7 +19,7 @@ MEANINGS: Mapping[Verdict, str] = {
     "not testable here": "nothing that was computed decides it",
 }
 IRREFUTABLE = "cannot be refuted here"
-_OURS = "P"
+OURS = own.PAPER.name
 _MOST_CLAUSES, _MOST_NUMBERS, _MOST_ROWS = 3, 24, 12
 
 
@@ -61,7 +62,7 @@ def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
     ['H1']
     """
     by_paper = {paper.name: [claim for claim in claims if claim.paper == paper.name] for paper in PAPERS}
-    ours = by_paper.pop(_OURS)
+    ours = by_paper.pop(OURS)
     found = [Tally.of(name, own) for name, own in by_paper.items() if own]
     if len(found) > 1:
         found.append(Tally.of("the papers", [claim for own in by_paper.values() for claim in own]))
