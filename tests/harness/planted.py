@@ -21,7 +21,7 @@ class World:
 
     what: str  # one phrase for the table: "Lemma 15's constant divided by 10⁴"
     patches: Mapping[str, Any] = field(default_factory=dict)
-    context: Context = Context("smoke")
+    context: Context = field(default_factory=lambda: Context("smoke"))
 
 
 @dataclass(frozen=True)
