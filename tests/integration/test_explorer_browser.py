@@ -111,7 +111,7 @@ def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, serv
     page.get_by_label("Hidden k").first.fill("2")
     page.get_by_label("Hidden k").first.press("Enter")
     expect(page.get_by_role("alert")).to_be_hidden()
-    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2)
+    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2, timeout=WAIT)  # the summary of a whole store takes a moment
     page.locator("#learn-bits .bit").nth(0).click()
     expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(3)
 
@@ -142,7 +142,7 @@ def test_a_cell_of_the_store_opens_as_a_replay(page, server):
 
 def test_a_claim_unfolds_to_how_it_was_judged(page, server):
     page.goto(f"{server.url}/#results?show=claims")
-    expect(page.locator(".claim")).to_have_count(2)
+    expect(page.locator(".claim")).to_have_count(2, timeout=WAIT)  # the summary of a whole store takes a moment
     refuted = page.locator("#H1-lemma-14-derivative")
     expect(refuted.locator("h3")).to_contain_text("fails as meant: holds")
     expect(refuted.locator(".point")).to_be_hidden()
