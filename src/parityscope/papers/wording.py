@@ -108,7 +108,7 @@ def refuted_by(claim: ClaimNumbers) -> str:
     printed = [clause for clause in claim.clauses if not clause.corrected]
     refuting = [f"{clause.quantity}: {clause.refuted_if}" for clause in printed if clause.refuted_if is not None]
     more = len(refuting) - _MOST_CLAUSES
-    shown = refuting if more <= 0 else [*refuting[:_MOST_CLAUSES], f"one of {more} more"]
+    shown = refuting if more <= 1 else [*refuting[:_MOST_CLAUSES], f"one of {more} more"]
     return "; or ".join(shown) or "nothing that is computed here"
 
 
