@@ -40,7 +40,6 @@ out both ways is [tested on planted worlds](planted.md).
 def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that lists every statement with its verdict."""
     listed = {claim.id: claim for claim in all_claims()}
-    counts = tallies(claims)
     ours = sum(claim.paper == OURS for claim in claims)
     yield "# Every claim, checked\n"
     yield f"{len(claims) - ours} statements of the papers and {ours} of our own. {origin_sentence(origin)}\n"
@@ -48,7 +47,7 @@ def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> It
     yield INTRODUCTION
     yield from (f"- {MARKS[verdict]} **{verdict}**: {meaning}" for verdict, meaning in MEANINGS.items())
     yield f"- **{IRREFUTABLE}**: no outcome of the computation would have been *fails*; counted apart\n"
-    yield from table_lines(["", *TALLIED], [[tally.name, *tally.cells()] for tally in counts])
+    yield from counts_table(claims)
     for paper in PAPERS:
         own = [claim for claim in claims if claim.paper == paper.name]
         if not own:
@@ -58,6 +57,11 @@ def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> It
         yield "\n### Evidence\n"
         for claim in own:
             yield from evidence_of(claim, listed[claim.id], origin["scale"])
+
+
+def counts_table(claims: Sequence[ClaimNumbers]) -> Iterator[str]:
+    """Yield the table of how many statements of each paper got which verdict."""
+    yield from table_lines(["", *TALLIED], [[tally.name, *tally.cells()] for tally in tallies(claims)])
 
 
 def row_of(claim: ClaimNumbers) -> list[str]:

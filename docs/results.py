@@ -3,13 +3,15 @@
     python docs/results.py reference-output                         # the folder of `make reference`
     python docs/results.py FOLDER --scale smoke --out somewhere     # another scale, another place
 
-Writes claims.md, claims.json, figures.md and figures/*.png. Nothing is computed but the pictures.
+Writes claims.md, claims.json, figures.md and figures/*.png, and the counts that what-we-found.md quotes. Nothing is
+computed but the pictures.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,16 +20,20 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from claims_page import claims_page
+from claims_page import claims_page, counts_table
 from page_parts import duration, html_table, origin_sentence, plain, table_lines, warning_about
 from PIL import Image
 
 from parityscope.core.drawing import png, themed
+from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
 
+PAGES = Path(__file__).parent
+QUOTING = PAGES / "what-we-found.md"
+COUNTS = re.compile(r"(?<=<!-- claims:begin -->\n).*?(?=<!-- claims:end -->)", flags=re.S)
 MOST_TABLE_ROWS = 60
 
 
@@ -36,15 +42,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce`")
     parser.add_argument("--scale", choices=SCALES, default="reference")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--out", type=Path, default=PAGES / "results")
     arguments = parser.parse_args()
     if not (arguments.folder / "store" / "store.sqlite").exists():
         sys.exit(f"{arguments.folder} holds no rows: run `make reference` first")
-    write_results(Store(arguments.folder / "store"), arguments.scale, arguments.out)
+    claims = write_results(Store(arguments.folder / "store"), arguments.scale, arguments.out)
+    if arguments.out == PAGES / "results":
+        table = "\n".join(counts_table(claims)) + "\n"
+        QUOTING.write_text(COUNTS.sub(lambda _: table, QUOTING.read_text()))
 
 
-def write_results(store: Store, scale: Scale, out: Path) -> None:
-    """Write every results page; what the reproduction left out is an error that names it."""
+def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:
+    """Write every results page and return the claims; what the reproduction left out is an error that names it."""
     figures = [load_figure(name) for name in FIGURE_IDS]
     rows = {figure.ID: stored_rows(figure, scale, store) for figure in figures}
     unfinished = [one.ID for one in figures if len(rows[one.ID]) < len(one.CONFIGS[scale])]
@@ -62,6 +71,7 @@ def write_results(store: Store, scale: Scale, out: Path) -> None:
         old.unlink()
     for figure in figures:
         (out / "figures" / f"{figure.ID}.png").write_bytes(small_png(figure, rows[figure.ID]))
+    return claims
 
 
 def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:

@@ -94,8 +94,7 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
 def test_pages_that_count_verdicts_count_the_stored_ones():
     found = (PAGES / "what-we-found.md").read_text()
     for tally in tallies(CHECKED):
-        (line,) = re.findall(rf"^\| {tally.name}(?:,[^|]*)? \|(.*)\|$", found, flags=re.M)
-        assert [cell.strip() for cell in line.split("|")] == tally.cells()
+        assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in found, "run `make docs-results`"
     (h1,) = [tally for tally in tallies(CHECKED) if tally.name == "H1"]
     hold, part, fail = (h1.verdicts.get(verdict, 0) for verdict in ("holds", "holds in part", "fails"))
     ours = sum(claim.paper == OURS for claim in CHECKED)

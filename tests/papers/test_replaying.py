@@ -61,8 +61,8 @@ def test_nothing_to_replay_is_a_sentence():
     assert replay(claim_of(0.5), None, "smoke", Context()).missing == (
         "P-small has no counterexample to replay: at scale smoke it is 'holds'"
     )
-    assert (
-        replay(claim_of(3.0, replay=None), None, "smoke", Context()).missing == "P-small has no second route to replay"
+    assert replay(claim_of(3.0, replay=None), None, "smoke", Context()).missing == (
+        "P-small has no counterexample that can be replayed"
     )
 
 

@@ -109,8 +109,8 @@ def claim_ids_called(name: str) -> tuple[str, ...]:
 def source_of(claim_id: str) -> str:
     """Return the file that has a claim's statement and check, below the package.
 
-    >>> source_of("H1-theorem-5")
-    'papers/h1/claims/training.py'
+    >>> source_of("H1-lemma-7")
+    'papers/h1/claims/constants.py'
     """
     folder, file = _place_of(claim_id)
     return f"papers/{folder}/claims/{file}.py"

@@ -50,7 +50,9 @@ def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Cont
     (True, 0.0)
     """
     if claim.replay is None:
-        return Replayed(claim.id, scale, found is not None, missing=f"{claim.id} has no second route to replay")
+        return Replayed(
+            claim.id, scale, found is not None, missing=f"{claim.id} has no counterexample that can be replayed"
+        )
     checked = check(claim, context) if found is None else found
     point = counterexample_of(checked)
     if point is None:
