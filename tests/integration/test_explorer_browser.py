@@ -111,7 +111,7 @@ def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, serv
     page.get_by_label("Hidden k").first.fill("2")
     page.get_by_label("Hidden k").first.press("Enter")
     expect(page.get_by_role("alert")).to_be_hidden()
-    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2, timeout=WAIT)  # the summary of a whole store takes a moment
+    expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2)
     page.locator("#learn-bits .bit").nth(0).click()
     expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(3)
 
