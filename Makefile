@@ -31,10 +31,11 @@ bench: install
 # The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-# The results pages, from the shipped rows alone.
-docs-results: install
+# The results pages, from the shipped rows alone; planted worlds are computed, as the tests do.
+docs-results: $(VENV)/.installed-test
 	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	$(BIN)/python docs/results.py reference-output
+	$(BIN)/python docs/planted.py
 # ARGS=tests/risk for one package.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)

@@ -10,7 +10,7 @@ import typer.main
 import parityscope
 from documentation import PAGES, ROOT, PageError, blocks_of, matches, run_page
 from parityscope.apps.cli import app
-from parityscope.papers.registry import all_claims
+from parityscope.papers.registry import CLAIM_IDS, source_of
 
 ALL = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
 SOURCE = ROOT / "src" / "parityscope"
@@ -63,9 +63,7 @@ def test_every_file_that_a_page_names_is_there(page):
 
 def test_every_file_with_claims_is_named_where_they_are_explained():
     named = set(FILE.findall(ALL["how-to/check-a-claim.md"]))
-    assert named >= {
-        claim.check.__module__.removeprefix("parityscope.").replace(".", "/") + ".py" for claim in all_claims()
-    }
+    assert named >= {source_of(claim_id) for claim_id in CLAIM_IDS}
 
 
 def test_docstrings_become_markdown():

@@ -17,7 +17,7 @@ import parityscope
 from parityscope.apps.cli import app
 from parityscope.apps.cli.application import COMMANDS
 from parityscope.core.errors import EXTRA_OF
-from parityscope.papers.registry import CLAIM_IDS
+from parityscope.papers.registry import CLAIM_IDS, short_claim_names
 from parityscope.training.recipes import RECIPES
 from test_architecture import OPTIONAL
 
@@ -249,6 +249,7 @@ COMPLETIONS = {
     "parityscope reproduce W-lemma-1": [name for name in CLAIM_IDS if name.startswith("W-lemma-1")],
     "parityscope rows folder --experiment phase-n": ("phase-n-k",),
     "parityscope claims H1-th": [name for name in CLAIM_IDS if name.startswith("H1-th")],
+    "parityscope claims theorem-": [name for name in short_claim_names() if name.startswith("theorem-")],
     "parityscope claims --scale ": ("smoke", "demo", "reference", "paper"),
     "parityscope bench ri": ("risk",),
 }

@@ -2,18 +2,22 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 
 import pytest
 
 from documentation import PAGES, ROOT
-from parityscope.papers.claim import VERDICTS
+from harness.planted import all_planted
+from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
+from parityscope.papers.wording import OURS, tallies
 from parityscope.records import Result, Store
 
 RESULTS = PAGES / "results"
 STORED = json.loads((RESULTS / "claims.json").read_text())
+CHECKED = [ClaimNumbers.model_validate(claim) for claim in STORED["claims"]]
 MOST_BYTES = 130_000
 
 
@@ -24,18 +28,38 @@ def test_the_stored_claims_are_the_current_ones():
 
 def test_every_claim_stands_in_a_table_and_unfolds():
     page = (RESULTS / "claims.md").read_text()
-    for claim in STORED["claims"]:
-        (line,) = re.findall(rf"^\| \[{claim['id']}\]\(#{claim['id']}\) \|.*$", page, flags=re.M)
-        assert claim["verdict"].replace(" ", "&nbsp;") in line
-        assert f'<details id="{claim["id"]}">' in page
-        assert f"parityscope claims {claim['id']} --json" in page
+    for claim in CHECKED:
+        (line,) = re.findall(rf"^\| \[{claim.id}\]\(#{claim.id}\)<br>.*$", page, flags=re.M)
+        assert claim.verdict.replace(" ", "&nbsp;") in line
+        assert ("cannot be refuted here" in line) == (not claim.refutable)
+        assert f'<details id="{claim.id}">' in page
+        assert f"parityscope claims {claim.id} --scale {STORED['scale']}" in page
 
 
 def test_the_counts_on_top_are_those_of_the_table():
     page = (RESULTS / "claims.md").read_text()
-    (total,) = re.findall(r"^\| all \| (.*) \|$", page, flags=re.M)
-    verdicts = [claim["verdict"] for claim in STORED["claims"]]
-    assert [int(count) for count in total.split(" | ")] == [verdicts.count(verdict) for verdict in VERDICTS]
+    for tally in tallies(CHECKED):
+        assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in page
+    ours = sum(claim.paper == OURS for claim in CHECKED)
+    assert f"{len(CHECKED) - ours} statements of the papers and {ours} of our own" in page
+
+
+def test_no_page_shows_the_escape_of_an_escape():
+    for page in RESULTS.glob("*.md"):
+        assert "&&#" not in page.read_text()
+
+
+def test_the_planted_page_has_the_worlds_of_the_tests():
+    page = (RESULTS / "planted.md").read_text()
+    escaped = runpy.run_path(str(PAGES / "page_parts.py"))["plain"]
+    for claim_id, worlds in all_planted().items():
+        false, true = (escaped(world.what) for world in (worlds.false, worlds.true))
+        link = f"[{claim_id}](claims.md#{claim_id})"
+        assert f"\n| {link} | {false} | fails | {true} | holds |\n" in page, "run `make docs-results`"
+    _, _, apart = page.partition("## What cannot be refuted here")
+    assert set(re.findall(r"^\| \[([\w-]+)\]", apart, flags=re.M)) == {
+        one.id for one in all_claims() if not one.refutable
+    }
 
 
 @pytest.mark.parametrize("name", FIGURE_IDS)
@@ -69,12 +93,11 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
 
 def test_pages_that_count_verdicts_count_the_stored_ones():
     found = (PAGES / "what-we-found.md").read_text()
-    for paper in ("H1", "H2", "P", "W"):
-        verdicts = [claim["verdict"] for claim in STORED["claims"] if claim["paper"] == paper]
-        (line,) = re.findall(rf"^\| {paper}[ ,][^|]*\|(.*)\|$", found, flags=re.M)
-        assert [int(cell) for cell in line.split("|")] == [len(verdicts), *(verdicts.count(one) for one in VERDICTS)]
-    h1 = [claim["verdict"] for claim in STORED["claims"] if claim["paper"] == "H1"]
-    hold, part, fail = (h1.count(verdict) for verdict in VERDICTS[:3])
+    for tally in tallies(CHECKED):
+        assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in found, "run `make docs-results`"
+    (h1,) = [tally for tally in tallies(CHECKED) if tally.name == "H1"]
+    hold, part, fail = (h1.verdicts.get(verdict, 0) for verdict in ("holds", "holds in part", "fails"))
+    ours = sum(claim.paper == OURS for claim in CHECKED)
     readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"checks {len(STORED['claims'])} statements" in readme
-    assert f"of H1's {len(h1)}, {hold} hold, {part} hold in part and {fail} fail" in readme
+    assert f"{len(CHECKED) - ours} statements of the papers and {ours} of our own" in readme
+    assert f"of H1's {h1.statements}, {hold} hold, {part} hold in part and {fail} fail" in readme

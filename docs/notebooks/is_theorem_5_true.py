@@ -164,9 +164,9 @@ def about_the_check(mo):
         """
         ## The project's own check
 
-        `parityscope claims` holds every numbered statement of the papers as a check whose verdict is computed.
-        Three that bear on Theorem 5, at the smallest scale: the softmax derivative it uses (in the proof of Lemma
-        14), the condition that every stationary point is a minimum (Lemma 8), and that the gradients of single
+        `parityscope claims` has every numbered statement of the papers with a criterion, from which its verdict
+        follows. Three that bear on Theorem 5, at the smallest scale: the softmax derivative it uses (in the proof of
+        Lemma 14), the condition that every stationary point is a minimum (Lemma 8), and that the gradients of single
         examples never oppose each other (Lemma 17).
         """
     )
@@ -178,8 +178,11 @@ def verdicts(Context, check, mo, named_claims):
     checked = [check(claim, Context("smoke")) for claim in three]
     for one in checked:
         print(f"{one.id}: {one.verdict} ({one.number})")
-    table = [f"| {one.id} | {one.statement} | **{one.verdict}** | {one.number} |" for one in checked]
-    mo.md("| claim | statement | verdict | number |\n|---|---|---|---|\n" + "\n".join(table))
+    table = [
+        f"| {one.id} | {one.statement} | **{one.verdict}** | {one.number} | {one.criterion.refuted_if} |"
+        for one in checked
+    ]
+    mo.md("| claim | statement | verdict | number | refuted if |\n|---|---|---|---|---|\n" + "\n".join(table))
     return (checked,)
 
 
@@ -192,7 +195,7 @@ def checks(checked, gradient, lengths, never_rose, promised, rate, reached, run,
         assert reached < len(run.seeds)
         assert any(float(gradient[place]) < 1e-6 and float(run.risk[place]) > 1 for place in stuck)
     assert all(free < 1e-12 for (kind, _), (_, free) in lengths.items() if kind.startswith("cos"))
-    assert all(one.verdict != "holds" for one in checked)
+    assert all(one.verdict in ("fails", "holds in part") for one in checked)
     print("checked")
 
 

@@ -152,18 +152,109 @@ def test_numbers_survive_a_missing_plotting_library(tmp_path, monkeypatch, capsy
     assert json.loads((tmp_path / "run.json").read_text())["runs"][0]["recovered"]
 
 
-def test_claims_as_a_table_and_as_json():
-    shown = parityscope("claims", "H1-remark-12", "--scale", "smoke")
+# Claims
+
+PRINTED = "H1-lemma-14-derivative"  # refuted, and true as meant
+TRUE = "H1-lemma-15"
+
+
+def test_several_claims_are_blocks_with_counts_below():
+    shown = parityscope("claims", PRINTED, TRUE, "--scale", "smoke")
     assert shown.returncode == 0
-    assert "holds in part" in shown.stdout
-    done = parityscope("claims", "H1-remark-12", "H1-lemma-19", "--scale", "smoke", "--json")
+    lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    assert f"{PRINTED} fails · as meant: holds Appendix, proof of Lemma 14" in lines
+    assert f"{TRUE} holds Appendix, Lemma 15" in lines
+    assert (
+        sum(line.startswith("refuted if ") for line in lines) == sum(line.startswith("tried ") for line in lines) == 2
+    )
+    assert lines[-1] == "H1 2 0 1 0 1 0 0"
+
+
+def test_one_claim_is_a_page():
+    shown = parityscope("claims", "lemma-14-derivative", "--scale", "smoke")
+    assert shown.returncode == 0
+    for heading in ("Verdict", "Clause", "As meant", "How it was computed", "How hard it was attacked", "Why"):
+        assert f"\n{heading}" in shown.stdout
+    assert f"parityscope claims {PRINTED} --replay --scale smoke" in shown.stdout
+    assert "{" not in shown.stdout.split("Why")[1]  # the counterexample is no JSON
+
+
+def test_claims_json_is_what_was_promised():
+    done = parityscope("claims", PRINTED, TRUE, "--scale", "smoke", "--json")
     first, second = json.loads(done.stdout)
-    assert (first["id"], second["verdict"]) == ("H1-remark-12", "fails")
-    assert {"id", "paper", "statement", "verdict", "evidence", "how"} <= set(first)
+    assert (first["id"], second["verdict"]) == (PRINTED, "holds")
+    assert {"id", "paper", "statement", "verdict", "criterion", "refutable", "corrected", "evidence", "how"} <= set(
+        first
+    )
+    assert set(first["criterion"]) == {"refuted_if", "holds_if", "source"}
+    assert first["corrected"]["verdict"] == "holds"
 
 
-def test_an_unknown_claim_is_one_sentence():
-    done = parityscope("claims", "H1-lemma-99")
-    assert done.returncode == 2
-    assert "unknown claim 'H1-lemma-99': choose from H1-" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("H1-lemma-99", "unknown claim 'H1-lemma-99': the nearest are H1-lemma-19, "),
+        ("lemma-7", "'lemma-7' may be H1-lemma-7 or W-lemma-7: say which"),
+    ],
+)
+def test_a_name_that_fits_no_claim_or_several_is_one_sentence(name, sentence):
+    for more in ((), ("--replay",), ("--json",)):
+        done = parityscope("claims", name, *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"parityscope: {sentence}")
+        assert done.stderr.count("\n") == 1
+        assert len(done.stderr) < 200
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The --out folder of a reproduction with two verdicts."""
+    from parityscope.apps.reproduce import reproduce
+    from parityscope.papers.registry import named_claims
+
+    out = tmp_path_factory.mktemp("reproduced")
+    reproduce([], "smoke", out, claims=named_claims([PRINTED, TRUE]))
+    return out
+
+
+def test_replay_computes_stored_counterexamples_again(stored):
+    done = parityscope("claims", "--replay", "--out", stored)
+    assert done.returncode == 0
+    assert f"{PRINTED}  counterexample at scale smoke (stored)" in done.stdout
+    assert TRUE not in done.stdout
+    (one,) = json.loads(parityscope("claims", "--replay", "--out", stored, "--json").stdout)
+    assert (one["id"], one["stored"], one["scale"], one["missing"]) == (PRINTED, True, "smoke", None)
+    (again,) = one["replays"]
+    assert again["confirms"]
+    assert again["again"] == pytest.approx(again["stored"], rel=1e-6)
+
+
+def test_replay_without_a_store_checks_first_and_says_so(tmp_path):
+    done = parityscope("claims", PRINTED, TRUE, "--replay", "--scale", "smoke", "--out", tmp_path)
+    assert done.returncode == 0
+    said = " ".join(done.stdout.split())
+    assert f"{PRINTED} counterexample at scale smoke (nothing was stored, so it was computed first)" in said
+    assert f"{TRUE} has no counterexample to replay: at scale smoke it is 'holds'" in said
+
+
+def test_nothing_to_replay_is_one_sentence(stored, tmp_path):
+    one = parityscope("claims", TRUE, "--replay", "--scale", "smoke", "--out", stored)
+    assert (one.returncode, one.stdout) == (2, "")
+    assert one.stderr == f"parityscope: {TRUE} has no counterexample to replay: at scale smoke it is 'holds'\n"
+    none = parityscope("claims", "--replay", "--out", tmp_path)
+    assert none.returncode == 2
+    assert f"no counterexample is stored in {tmp_path}: " in none.stderr
+
+
+def test_a_second_route_that_does_not_refute_is_exit_code_1(stored, monkeypatch, capsys):
+    from parityscope.papers.claim import Replay
+    from parityscope.papers.replaying import Replayed
+
+    weaker = Replay("distance", 2.5, 1e-12, "another route", confirms=False)
+    replayed = Replayed(PRINTED, "smoke", stored=True, replays=(weaker,))
+    monkeypatch.setattr("parityscope.papers.replaying.replay", lambda *_: replayed)
+    monkeypatch.setattr(sys, "argv", ["parityscope", "claims", PRINTED, "--replay", "--out", str(stored)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().out.split()[-4:] == ["1e-12", "another", "route", "no"]

@@ -1,6 +1,7 @@
 """`reproduce`: figures at smoke scale, what lands in the folder, what is shared, what a stop leaves."""
 
 import csv
+import html
 import re
 import shutil
 import sys
@@ -15,8 +16,9 @@ from parityscope import InvalidInput
 from parityscope.apps.cli import main
 from parityscope.apps.recheck import RECHECKED
 from parityscope.apps.reference import reference_picture
+from parityscope.apps.report import render_report
 from parityscope.apps.reproduce import reproduce
-from parityscope.papers.claim import ClaimCheck, Context
+from parityscope.papers.claim import ClaimCheck, Context, check
 from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
 from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of
 from parityscope.records import Store
@@ -210,12 +212,13 @@ def test_reproducing_a_figure_checks_its_claims(tmp_path, monkeypatch, capsys):
 
 
 def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
-    claims = named_claims(["H1-remark-12", "H1-lemma-19"])
+    claims = named_claims(["H1-lemma-14-derivative", "H1-lemma-16"])
     report = reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims)
     page = report.read_text()
-    assert all(claim.id in page and claim.statement.split("‖")[0] in page for claim in claims)
+    assert all(f'id="{claim.id}"' in page and claim.statement in page and claim.where in page for claim in claims)
     assert "holds in part" in page
-    assert "parityscope claims H1-lemma-19" in page
+    assert "as meant: holds" in page
+    assert "parityscope claims H1-lemma-16 --replay --scale smoke" in page
 
     def never(*_, **__):
         raise AssertionError("checked again")
@@ -223,6 +226,22 @@ def test_claims_are_stored_once_and_stand_in_the_report(tmp_path, monkeypatch):
     monkeypatch.setattr("parityscope.papers.claim.check", never)
     monkeypatch.setattr("parityscope.papers.results.check", never)
     assert reproduce(["H1-figure-1"], "smoke", tmp_path, claims=claims).read_text() == page
+
+
+def test_the_report_has_every_clause_and_counts_apart_what_cannot_be_refuted():
+    (lemma,) = named_claims(["H1-lemma-14-derivative"])
+    never = tuple(replace(clause, refuted_if="never") for clause in lemma.clauses)
+    claims = [lemma, replace(lemma, id="P-safe", clauses=never), replace(lemma, id="P-proved", proof="what-we-found")]
+    checked = [check(claim, Context("smoke")) for claim in claims]
+    checked[2] = checked[2].model_copy(update={"verdict": "proved"})
+    page = " ".join(html.unescape(re.sub("<[^>]+>", " ", render_report([], "smoke", checked))).split())
+    assert "H1 1 0 0 0 1 0 0 our own 2 1 0 0 0 0 1" in page
+    assert page.count("cannot be refuted here") == 3  # the column, its meaning, the claim
+    for clause in lemma.clauses:
+        assert f"{clause.says} {clause.quantity}: " in page
+        assert clause.source in page
+    assert "Proof: docs/what-we-found.md" in page
+    assert "distance 2." in page  # the counterexample, by its names
 
 
 def test_a_claim_whose_rows_fail_waits_and_the_failure_is_named(tmp_path, monkeypatch):

@@ -8,7 +8,9 @@ from pathlib import Path
 from parityscope.papers.claim import ClaimNumbers, Context, check
 from parityscope.papers.figure import SCALES
 from parityscope.papers.registry import named_claims
+from parityscope.papers.replaying import replay
 from parityscope.papers.results import context_of, needs_of
+from parityscope.papers.wording import counterexample_of
 from parityscope.records import Config, Store
 from parityscope.records.code import reached
 from parityscope.runs.task import check_configs_travel
@@ -44,7 +46,20 @@ def check_claim(claim_id: str, verdict: str) -> None:
     assert found.number
     assert found.how
     assert json.loads(json.dumps(found.model_dump()))["evidence"]  # plain numbers all the way down
+    _check_counterexample(claim_id, found)
     _check_needs(claim_id, asked)
+
+
+def _check_counterexample(claim_id: str, found: ClaimNumbers) -> None:
+    (claim,) = named_claims([claim_id])
+    if any(clause.verdict == "fails" and not clause.corrected for clause in found.clauses):
+        assert counterexample_of(found), "what fails has a counterexample"
+        assert claim.replay is not None, "a counterexample has a second route"
+    if claim.replay is not None and counterexample_of(found):
+        stored = ClaimNumbers.model_validate_json(found.model_dump_json())
+        replayed = replay(claim, stored, "smoke", Context("smoke"))
+        assert replayed.replays
+        assert replayed.confirms, replayed
 
 
 def _check_needs(claim_id: str, asked: list[Config]) -> None:

@@ -1,5 +1,6 @@
 """Planted worlds: every claim must say "fails" where its statement is false and "holds" where it is true."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from parityscope.papers.claim import Context, check
-from parityscope.papers.registry import named_claims
+from parityscope.papers.registry import PAPERS, named_claims
 from parityscope.records import Config, Numbers, Result, Row
 
 
@@ -20,7 +21,7 @@ class World:
 
     what: str  # one phrase for the table: "Lemma 15's constant divided by 10⁴"
     patches: Mapping[str, Any] = field(default_factory=dict)
-    context: Context = Context("smoke")
+    context: Context = field(default_factory=lambda: Context("smoke"))
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Planted:
 
     false: World
     true: World
+
+
+def all_planted() -> dict[str, Planted]:
+    """Return the worlds of every claim, by its id."""
+    modules = (importlib.import_module(f"papers.{paper.folder}.planted") for paper in PAPERS)
+    return {claim_id: worlds for module in modules for claim_id, worlds in module.PLANTED.items()}
 
 
 def verdict_in(claim_id: str, world: World) -> str:

@@ -21,9 +21,10 @@ WAIT = 30_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     from parityscope.apps.reproduce import reproduce
+    from parityscope.papers.registry import named_claims
 
     out = tmp_path_factory.mktemp("reproduced")
-    reproduce(["H1-success"], "smoke", out)
+    reproduce(["H1-success"], "smoke", out, claims=named_claims(["H1-lemma-14-derivative", "H1-lemma-15"]))
     with running_explorer(out) as running:
         yield running
 
@@ -137,6 +138,18 @@ def test_a_cell_of_the_store_opens_as_a_replay(page, server):
     status(page, "^Step 0 ")
     expect(page.locator("#learn-summary")).to_contain_text("H1's model with 2 numbers per head")
     assert page.locator("#learn-form [name=start_radius]").input_value() == "8"
+
+
+def test_a_claim_unfolds_to_how_it_was_judged(page, server):
+    page.goto(f"{server.url}/#results?show=claims")
+    expect(page.locator(".claim")).to_have_count(2, timeout=WAIT)  # the summary of a whole store takes a moment
+    refuted = page.locator("#H1-lemma-14-derivative")
+    expect(refuted.locator("h3")).to_contain_text("fails as meant: holds")
+    expect(refuted.locator(".point")).to_be_hidden()
+    refuted.locator("summary").click()
+    expect(refuted.locator(".point")).to_contain_text("distance")
+    expect(refuted.get_by_role("row").filter(has_text="∂γ as printed")).to_contain_text("> 1e-06")
+    expect(page.locator("#results-body table").first.get_by_role("row").last).to_contain_text("H1")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

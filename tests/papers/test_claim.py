@@ -1,49 +1,60 @@
 """What a claim is: its code, the row of its verdict, the rows it may read; and what holds for all claims."""
 
+import json
+import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from parityscope.core.errors import InvalidInput, MissingExtra
-from parityscope.papers.claim import VERDICTS, Check, Claim, ClaimCheck, Context, check
+from parityscope.core.errors import MissingExtra
+from parityscope.papers.claim import Claim, ClaimCheck, Context, Measurement, check
+from parityscope.papers.criterion import Clause, at_least
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, named_claims
 from parityscope.papers.results import claim_check
+from parityscope.papers.wording import page_of
 from parityscope.records import Store
 from parityscope.runs import training
 from parityscope.runs.spec import spec_module
 
+ROOT = Path(__file__).parents[2]
 FILE = """
 from functools import partial
-from parityscope.papers.claim import Check, Claim
+from parityscope.papers.claim import Claim, Measurement
+from parityscope.papers.criterion import Clause, at_most
 
 LIMIT = 3
+SMALL = (Clause("it is small", "share", at_most(0.9), "counting on fingers"),)
+ONE = (Clause("it is one", "count", at_most(1), "arithmetic"),)
 
-def below(count):
-    return count < LIMIT
+def share(count):
+    return count / LIMIT
 
 def first(context):
-    return Check("holds" if below(2) else "fails", "2", {"count": 2}, "Counted.")
+    return Measurement({"share": share(2)}, "2", "a count", {"count": 2}, "Counted.")
 
 def second(context):
-    return Check("holds", "1", {"count": 1}, "Counted too.")
+    return Measurement({"count": 1}, "1", "a count", {"count": 1}, "Counted too.")
 
 def counted(count, context):
-    return Check("holds" if below(count) else "fails", str(count), {"count": count}, "Counted.")
+    return Measurement({"share": share(count)}, str(count), "a count", {"count": count}, "Counted.")
 
 def counting(count):
-    def check(context):
+    def measure(context):
         return counted(count, context)
-    return check
+    return measure
 
 CLAIMS = (
-    Claim("P-first", "Two is less than three.", first, seconds=1),
-    Claim("P-second", "One is one.", second, seconds=1),
-    Claim("P-partial", "Two is small.", partial(counted, 2), seconds=1),
-    Claim("P-closure", "Two is little.", counting(2), seconds=1),
+    Claim("P-first", "Two is less than three.", SMALL, first, "Page 1", seconds=1),
+    Claim("P-second", "One is one.", ONE, second, "Page 1", seconds=1),
+    Claim("P-partial", "Two is small.", SMALL, partial(counted, 2), "Page 1", seconds=1),
+    Claim("P-closure", "Two is little.", SMALL, counting(2), "Page 1", seconds=1),
 )
 """
+SHARED = {"P-first", "P-partial", "P-closure"}
 
 
 def changed(old: str, new: str) -> set[str]:
@@ -56,9 +67,11 @@ def changed(old: str, new: str) -> set[str]:
 @pytest.mark.parametrize(
     ("old", "new", "stale"),
     [
-        ('"2", {"count": 2}', '"two", {"count": 2}', {"P-first"}),
+        ('"2", "a count"', '"two", "a count"', {"P-first"}),
         ("One is one.", "One is 1.", {"P-second"}),
-        ("LIMIT = 3", "LIMIT = 4", {"P-first", "P-partial", "P-closure"}),
+        ("LIMIT = 3", "LIMIT = 4", SHARED),
+        ("at_most(0.9)", "at_most(0.8)", SHARED),
+        ("counting on fingers", "counting aloud", SHARED),
         ("partial(counted, 2)", "partial(counted, 1)", {"P-partial"}),
         ("partial(counted, 2)", "partial(counted, count=2)", {"P-partial"}),
         ("counting(2)", "counting(1)", {"P-closure"}),
@@ -73,8 +86,7 @@ def test_the_rows_that_a_claim_needs_are_part_of_its_code():
     def needs(context):
         return [training("bounded", 12, 3)]
 
-    claim = Claim("P-halves", "Two halves are one.", halves, seconds=1)
-    with_rows = Claim("P-halves", "Two halves are one.", halves, seconds=1, needs=needs)
+    claim, with_rows = claim_of(halves), claim_of(halves, needs=needs)
     assert claim.code() != with_rows.code()
     assert (claim.reads_rows, with_rows.reads_rows) == (False, True)
 
@@ -99,20 +111,27 @@ def test_the_code_of_a_claim_is_the_same_in_every_process():
     assert len({line.split()[1] for line in first}) == len(CLAIM_IDS)
 
 
+SUM = Clause("they add up to one", "sum", at_least(1), "arithmetic")
+
+
 def halves(context):
-    return Check("holds", "1/2 + 1/2 = 1", {"sum": 0.5 + 0.5}, "Added.")
+    return Measurement({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {"terms": 2}, "Added.")
+
+
+def claim_of(measure, clauses=(SUM,), **more):
+    return Claim("P-halves", "Two halves are one.", clauses, measure, "nowhere", seconds=1, **more)
 
 
 def test_a_verdict_is_stored_as_a_row_and_found_again(tmp_path):
-    store, (claim,) = Store(tmp_path), named_claims(["H1-remark-12"])
+    store, (claim,) = Store(tmp_path), named_claims(["H1-lemma-16"])
     config = claim_check(claim, "smoke", store)
-    assert config == ClaimCheck(claim="H1-remark-12", scale="smoke")
+    assert config == ClaimCheck(claim="H1-lemma-16", scale="smoke")
     assert config.code() == claim.code()
     store.add(config, config.run(), seconds=0.1)
     found = store.row(config).numbers
-    assert (found.id, found.paper, found.verdict) == ("H1-remark-12", "H1", "holds in part")
+    assert (found.id, found.paper, found.verdict) == ("H1-lemma-16", "H1", "holds in part")
     assert found.statement == claim.statement
-    assert store.row(ClaimCheck(claim="H1-remark-12", scale="demo")) is None
+    assert store.row(ClaimCheck(claim="H1-lemma-16", scale="demo")) is None
 
 
 def test_new_rows_are_judged_anew():
@@ -129,20 +148,57 @@ def test_a_check_that_asks_for_rows_it_did_not_declare_fails_loudly(monkeypatch,
         ask(context)
         return halves(context)
 
-    claim = Claim("P-curious", "Rows can be had for the asking.", curious, seconds=1)
+    claim = claim_of(curious)
     monkeypatch.setattr("parityscope.papers.registry.named_claims", lambda ids: [claim])
     with pytest.raises(AssertionError, match="says neither reads_figure nor needs"):
-        ClaimCheck(claim="P-curious", scale="smoke").run()
+        ClaimCheck(claim="P-halves", scale="smoke").run()
 
 
 def test_without_its_extra_a_claim_is_not_testable():
     def needy(context):
         raise MissingExtra("install parityscope[figures]")
 
-    found = check(Claim("P-needy", "Pictures say more.", needy, seconds=1), Context("smoke"))
+    found = check(claim_of(needy), Context("smoke"))
     assert found.verdict == "not testable here"
-    assert found.verdict in VERDICTS
     assert found.how == "install parityscope[figures]."
+    assert [clause.measured for clause in found.clauses] == ["not measured"]
+
+
+def test_a_proof_makes_what_holds_proved_and_saves_nothing_that_fails():
+    def thirds(context):
+        return halves(context)._replace(measured={"sum": 1 / 3 + 1 / 3})
+
+    verdicts = [check(claim_of(measure, proof="explanation/sums"), Context()).verdict for measure in (halves, thirds)]
+    assert verdicts == ["proved", "fails"]
+
+
+def test_the_printed_and_the_corrected_form_are_judged_apart():
+    printed = Clause("their sum is two", "sum", at_least(2), "as printed")
+    found = check(claim_of(halves, (printed, replace(SUM, corrected=True)), corrected="Their sum is one."), Context())
+    assert (found.verdict, found.corrected.verdict, found.corrected.statement) == (
+        "fails",
+        "holds",
+        "Their sum is one.",
+    )
+    assert found.criterion.refuted_if == "sum < 2"
+    assert [(clause.verdict, clause.corrected) for clause in found.clauses] == [("fails", False), ("holds", True)]
+
+
+def test_a_statement_is_refutable_if_a_clause_of_its_printed_form_is():
+    never = replace(SUM, refuted_if="never")
+    assert claim_of(halves, (never, SUM)).refutable
+    assert not claim_of(halves, (never,)).refutable
+    assert not claim_of(halves, (never, replace(SUM, corrected=True))).refutable
+    assert check(claim_of(halves, (never,)), Context()).clauses[0].refuted_if is None
+
+
+def test_json_has_what_machines_are_promised():
+    found = check(claim_of(halves), Context()).model_dump()
+    assert {"id", "paper", "statement", "verdict", "criterion", "refutable", "corrected", "evidence", "how"} <= set(
+        found
+    )
+    assert found["criterion"] == {"refuted_if": "sum < 1", "holds_if": "sum ≥ 1", "source": "arithmetic"}
+    assert json.loads(json.dumps(found)) == found | {"clauses": [*found["clauses"]]}
 
 
 @pytest.mark.parametrize("claim_id", CLAIM_IDS)
@@ -151,15 +207,30 @@ def test_claims_are_well_formed(claim_id):
     assert isinstance(claim, Claim)
     assert claim.id == claim_id
     assert len(claim.statement) > 20
+    assert claim.where
     assert claim.seconds > 0
     assert claim.figure in (None, *FIGURE_IDS)
+    assert (claim.corrected is not None) == any(clause.corrected for clause in claim.clauses)
+    assert any(not clause.corrected for clause in claim.clauses)
+    assert claim.proof is None or (ROOT / page_of(claim.proof).partition("#")[0]).is_file()
+
+
+@pytest.mark.parametrize("claim_id", CLAIM_IDS)
+def test_criteria_are_well_formed(claim_id):
+    (claim,) = named_claims([claim_id])
+    assert len({(clause.quantity, clause.says) for clause in claim.clauses}) == len(claim.clauses)
+    for clause in claim.clauses:
+        assert clause.says
+        assert clause.quantity
+        assert clause.source, "a limit comes from somewhere"
+        if clause.refuting is not None:
+            ends = (clause.holds_if.value, clause.refuting.value, -math.inf, math.inf)
+            assert not any(clause.holds_if.admits(end) and clause.refuting.admits(end) for end in ends)
 
 
 def test_ids_are_unique_and_papers_select_their_claims():
     assert len(set(CLAIM_IDS)) == len(CLAIM_IDS)
     assert [claim.id for claim in named_claims(["H1"])] == [name for name in CLAIM_IDS if name.startswith("H1-")]
-    with pytest.raises(InvalidInput, match="unknown claim 'H1-lemma-99': choose from H1-"):
-        named_claims(["H1-lemma-99"])
 
 
 def test_all_claims_fit_their_budget():

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from harness.figures import check_figure, smoke_rows
-from parityscope.papers.claim import VERDICTS, check
+from parityscope.papers.claim import check
+from parityscope.papers.criterion import VERDICTS
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import context_of
 

@@ -1,17 +1,11 @@
 """Every claim can come out both ways: refuted in a false world, confirmed in a true one."""
 
-import importlib
-
 import pytest
 
-from harness.planted import Planted, verdict_in
-from parityscope.papers.registry import PAPERS, all_claims
+from harness.planted import all_planted, verdict_in
+from parityscope.papers.registry import all_claims
 
-PLANTED: dict[str, Planted] = {
-    claim_id: worlds
-    for paper in PAPERS
-    for claim_id, worlds in importlib.import_module(f"papers.{paper.folder}.planted").PLANTED.items()
-}
+PLANTED = all_planted()
 
 
 @pytest.mark.parametrize("claim_id", PLANTED)

@@ -84,22 +84,38 @@ class Limit(NamedTuple):
 
 
 def at_most(value: float) -> Limit:
-    """Return the comparison "≤ value"."""
+    """Return the comparison "≤ value".
+
+    >>> [at_most(1).admits(number) for number in (0.9, 1.0, 1.1)]
+    [True, True, False]
+    """
     return Limit("≤", value)
 
 
 def below(value: float) -> Limit:
-    """Return the comparison "< value"."""
+    """Return the comparison "< value".
+
+    >>> [below(1).admits(number) for number in (0.9, 1.0, 1.1)]
+    [True, False, False]
+    """
     return Limit("<", value)
 
 
 def at_least(value: float) -> Limit:
-    """Return the comparison "≥ value"."""
+    """Return the comparison "≥ value".
+
+    >>> [at_least(1).admits(number) for number in (0.9, 1.0, 1.1)]
+    [False, True, True]
+    """
     return Limit("≥", value)
 
 
 def above(value: float) -> Limit:
-    """Return the comparison "> value"."""
+    """Return the comparison "> value".
+
+    >>> [above(1).admits(number) for number in (0.9, 1.0, 1.1)]
+    [False, False, True]
+    """
     return Limit(">", value)
 
 

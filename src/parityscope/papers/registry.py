@@ -5,13 +5,15 @@ Names are listed, completed and refused without importing what they name: torch 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.papers import h1, h2, own, w
-from parityscope.papers.paper import paper_of
 
 if TYPE_CHECKING:
     from parityscope.papers.claim import Claim
@@ -21,6 +23,7 @@ PAPERS = (h1.PAPER, h2.PAPER, w.PAPER, own.PAPER)
 
 FIGURE_IDS = tuple(figure for paper in PAPERS for figure in paper.figures)
 CLAIM_IDS = tuple(claim for paper in PAPERS for claim in paper.claim_ids)
+_MOST_NAMED = 8  # in a sentence
 
 
 def load_figure(figure_id: str) -> PaperFigure:
@@ -45,6 +48,16 @@ def claim_names() -> list[str]:
     return [name for paper in PAPERS for name in (paper.name, *paper.claim_ids)]
 
 
+def short_claim_names() -> list[str]:
+    """Return the ids without their paper, where no other paper has the same.
+
+    >>> [name in short_claim_names() for name in ("theorem-5", "lemma-7")]  # H1 and W have a Lemma 7 each
+    [True, False]
+    """
+    counts = Counter(map(_short, CLAIM_IDS))
+    return [name for name, count in counts.items() if count == 1]
+
+
 def all_claims() -> list[Claim]:
     """Return every claim, in the order of the report.
 
@@ -54,14 +67,53 @@ def all_claims() -> list[Claim]:
     return named_claims(paper.name for paper in PAPERS)
 
 
-def named_claims(ids: Iterable[str]) -> list[Claim]:
-    """Return the claims called `ids`, or all of a paper when an id is only its name; everything when there are none.
+def named_claims(names: Iterable[str]) -> list[Claim]:
+    """Return the claims that names stand for, or every claim when there are none.
 
-    >>> [claim.id for claim in named_claims(["H1-lemma-19", "H2"])][:3]
-    ['H1-lemma-19', 'H2-one-step', 'H2-parameters']
+    A name is a paper's, which stands for all its claims, an id, an id without its paper, or the beginning or another
+    part of an id, as long as only one claim fits.
+
+    >>> [claim.id for claim in named_claims(["lemma-14-derivative", "h1-lemma-16"])]
+    ['H1-lemma-14-derivative', 'H1-lemma-16']
     """
-    chosen = [claim for name in ids for claim in _claims_called(name)]
+    chosen = [claim for name in names for claim_id in claim_ids_called(name) for claim in _claims_of(claim_id)]
     return chosen or all_claims()
+
+
+def claim_ids_called(name: str) -> tuple[str, ...]:
+    """Return the ids that a name stands for; where none or several fit, the error names those that it may have meant.
+
+    >>> claim_ids_called("theorem-5"), claim_ids_called("derivative")
+    (('H1-theorem-5',), ('H1-lemma-14-derivative',))
+    >>> claim_ids_called("lemma-7")
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: 'lemma-7' may be H1-lemma-7 or W-lemma-7: say which
+    """
+    for paper in PAPERS:
+        if paper.name.lower() == name.lower():
+            return paper.claim_ids
+    # No number is cut: Proposition 2 is not the beginning of Proposition 21.
+    edge = r"(?!(?<=\d)\d)"
+    asked = re.compile(f"{edge}{re.escape(name)}{edge}", re.IGNORECASE)
+    for fits in (asked.fullmatch, asked.match, asked.search):
+        found = tuple(one for one in CLAIM_IDS if fits(one) or fits(_short(one)))
+        if len(found) == 1:
+            return found
+        if found:
+            raise InvalidInput(f"{name!r} may be {_listed(found)}: say which")
+    known = {spelling.lower(): one for one in CLAIM_IDS for spelling in (_short(one), one)}
+    nearest = tuple(dict.fromkeys(known[one] for one in get_close_matches(name.lower(), known, n=5, cutoff=0)))
+    raise InvalidInput(f"unknown claim {name!r}: the nearest are {', '.join(nearest)}")
+
+
+def source_of(claim_id: str) -> str:
+    """Return the file that has a claim's statement and check, below the package.
+
+    >>> source_of("H1-lemma-7")
+    'papers/h1/claims/constants.py'
+    """
+    folder, file = _place_of(claim_id)
+    return f"papers/{folder}/claims/{file}.py"
 
 
 def reproducible_names() -> list[str]:
@@ -99,13 +151,24 @@ def figures_and_claims(names: Collection[str] = ()) -> tuple[list[str], list[Cla
     return figures, claims
 
 
-def _claims_called(name: str) -> list[Claim]:
-    paper = next((paper for paper in PAPERS if paper.name == paper_of(name)), None)
-    files = [] if paper is None else [file for file, ids in paper.claims.items() if name in (paper.name, *ids)]
-    if paper is None or not files:
-        raise InvalidInput(f"unknown claim {name!r}: choose from {', '.join(CLAIM_IDS)}")
-    found: list[Claim] = [claim for file in files for claim in _module(paper.folder, "claims", file).CLAIMS]
-    return found if name == paper.name else [claim for claim in found if claim.id == name]
+def _short(claim_id: str) -> str:
+    return claim_id.partition("-")[2]
+
+
+def _listed(ids: tuple[str, ...]) -> str:
+    """Return ids as a sentence has them, the first of many."""
+    left_out = len(ids) - _MOST_NAMED
+    return f"{', '.join(ids[:_MOST_NAMED])} or one of {left_out} more" if left_out > 0 else " or ".join(ids)
+
+
+def _place_of(claim_id: str) -> tuple[str, str]:
+    """Return the folder and the file of a claim."""
+    return next((paper.folder, file) for paper in PAPERS for file, ids in paper.claims.items() if claim_id in ids)
+
+
+def _claims_of(claim_id: str) -> list[Claim]:
+    folder, file = _place_of(claim_id)
+    return [claim for claim in _module(folder, "claims", file).CLAIMS if claim.id == claim_id]
 
 
 def _module(*parts: str):  # type: ignore[no-untyped-def]  # a module is what its file makes it

@@ -9,7 +9,7 @@ from typing import Any
 
 from parityscope.papers.claim import Claim, ClaimCheck, ClaimNumbers, Context, check, computed
 from parityscope.papers.figure import PaperFigure, Scale
-from parityscope.papers.registry import all_claims, load_figure
+from parityscope.papers.registry import CLAIM_IDS, load_figure, named_claims
 from parityscope.records import Config, Outcome, Result, Row, Store
 from parityscope.runs import Work
 
@@ -68,7 +68,7 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))
-    >>> lemma = ClaimCheck(claim="W-lemma-6", scale="smoke")
+    >>> lemma = ClaimCheck(claim="H1-lemma-15", scale="smoke")
     >>> store.add(lemma, lemma.run(), seconds=0.1)
     >>> [claim.verdict for claim in stored_claims("smoke", store)]
     ['holds']
@@ -76,8 +76,10 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
     if not store.keys(ClaimCheck.ROWS):
         return []
     # The code of a claim takes a moment to hash: only of those that were ever checked.
-    known = {ClaimCheck.model_validate(row.config).claim for row in store.rows(ClaimCheck.ROWS)}
-    checks = [claim_check(claim, scale, store) for claim in all_claims() if claim.id in known]
+    configs = [ClaimCheck.model_validate(row.config) for row in store.rows(ClaimCheck.ROWS)]
+    checked = {config.claim for config in configs if config.scale == scale}
+    known = [name for name in CLAIM_IDS if name in checked]
+    checks = [claim_check(claim, scale, store) for claim in (named_claims(known) if known else ())]
     return [row.numbers for row in store.row_of_each(checks) if row is not None]
 
 

@@ -1,5 +1,7 @@
 """One step, chain of thought and results: what the page shows is what the library computes."""
 
+import json
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
-from parityscope.papers.registry import load_figure
+from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.results import stored_rows
 from parityscope.records import Store, StoredRow
 from parityscope.runs import training
@@ -74,7 +76,7 @@ def folder(tmp_path_factory):
     from parityscope.apps.reproduce import reproduce
 
     out = tmp_path_factory.mktemp("reproduced")
-    reproduce(["H1-success"], "smoke", out)
+    reproduce(["H1-success"], "smoke", out, claims=named_claims(["H1-lemma-14-derivative", "H1-lemma-15"]))
     return out
 
 
@@ -91,6 +93,18 @@ def test_results_show_what_is_stored(folder):
     assert {row["config"]["recipe.name"] for row in shown["rows"]} >= {"bounded", "as-written"}
     assert results.figure("H1-success", "dark").startswith(b"<?xml")
     assert Results(folder / "store").summary() == summary
+
+
+def test_claims_come_with_their_criterion_and_counts(folder):
+    summary = Results(folder).summary()
+    refuted, true = summary["claims"]
+    assert (refuted["verdict"], refuted["remarks"], true["remarks"]) == ("fails", ["as meant: holds"], [])
+    assert [clause["corrected"] for clause in refuted["clauses"]] == [False, True]
+    assert refuted["refuted_by"].endswith("> 1e-06")
+    assert {"depth": 0, "name": "n", "value": "5"} in refuted["counterexample"]
+    assert true["counterexample"] is None
+    assert summary["counts"]["rows"] == [["H1", "2", "0", "1", "0", "1", "0", "0"]]
+    json.dumps(summary, allow_nan=False)  # what a browser reads
 
 
 def test_a_cell_is_replayed_as_it_was_trained(folder):

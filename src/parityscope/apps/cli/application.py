@@ -58,15 +58,16 @@ def _root(
     """Keep `--version` beside the commands."""
 
 
-def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return what a shell completes with: those of the names that begin with what was typed.
+def completing(*lists: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what a shell completes with: the names that begin with what was typed, of the first list that has any.
 
-    >>> completing(lambda: ["bounded", "repaired"])("bo")
-    ['bounded']
+    >>> completing(lambda: ["bounded", "repaired"])("bo"), completing(lambda: ["H1-lemma-8"], lambda: ["lemma-8"])("l")
+    (['bounded'], ['lemma-8'])
     """
 
     def complete(incomplete: str) -> list[str]:
-        return [name for name in names() if name.startswith(incomplete)]
+        found = ([name for name in names() if name.startswith(incomplete)] for names in lists)
+        return next(filter(None, found), [])
 
     return complete
 

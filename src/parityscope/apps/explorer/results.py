@@ -12,10 +12,11 @@ from typing import Any
 
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
-from parityscope.papers.claim import ClaimCheck
+from parityscope.papers.claim import ClaimCheck, ClaimNumbers
 from parityscope.papers.figure import SCALES, PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, load_figure
 from parityscope.papers.results import stored_claims, stored_rows
+from parityscope.papers.wording import TALLIED, counterexample_of, entries, page_of, refuted_by, remarks, tallies
 from parityscope.records import Config, Row, Store, StoredRow
 from parityscope.runs import Training, training
 from parityscope.training.recipes import RECIPES
@@ -42,7 +43,7 @@ class Results:
     def summary(self) -> dict[str, Any]:
         """Return the figures that have rows, what else is stored, and the claims that were checked."""
         if self._store is None:
-            return {"store": None, "experiments": [], "claims": []}
+            return {"store": None, "experiments": [], "claims": [], "counts": _counts([])}
         counts = {name: len(self._rows(load_figure(name))) for name in FIGURE_IDS}
         others = Counter(row.experiment for row in self._store.rows())
         counts |= {name: others[name] for name in sorted(others) if name not in (ClaimCheck.ROWS, *FIGURE_IDS)}
@@ -52,7 +53,8 @@ class Results:
             "experiments": [
                 {"id": name, "title": _title(name), "rows": count} for name, count in counts.items() if count
             ],
-            "claims": [claim.model_dump() for claim in checked],
+            "claims": [_card(claim) for claim in checked],
+            "counts": _counts(checked),
         }
 
     def experiment(self, name: str) -> dict[str, Any]:
@@ -129,6 +131,22 @@ def _store_folder(folder: Path) -> Path:
         if (place / "store.sqlite").is_file():
             return place
     raise InvalidInput(f"there is no store in {folder}: give the --out folder of reproduce or sweep")
+
+
+def _counts(checked: Sequence[ClaimNumbers]) -> dict[str, Any]:
+    return {"header": list(TALLIED), "rows": [[tally.name, *tally.cells()] for tally in tallies(checked)]}
+
+
+def _card(claim: ClaimNumbers) -> dict[str, Any]:
+    """Return what the page shows of a claim; of its evidence the counterexample, in words."""
+    point = counterexample_of(claim)
+    return {
+        **claim.model_dump(exclude={"evidence"}),
+        "remarks": remarks(claim),
+        "refuted_by": refuted_by(claim),
+        "counterexample": None if point is None else [entry._asdict() for entry in entries(point)],
+        "proof": None if claim.proof is None else page_of(claim.proof),
+    }
 
 
 def _title(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from pathlib import Path
 import parityscope
 from parityscope.core.drawing import Pictures
 from parityscope.core.errors import naming_the_extra
-from parityscope.papers.claim import VERDICTS, ClaimNumbers
+from parityscope.papers import wording
+from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.registry import PAPERS
 
 with naming_the_extra():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -74,13 +77,15 @@ def render_report(
     environment.filters["data_uri"] = _data_uri
     environment.filters["date"] = _date
     environment.filters["duration"] = _duration
+    environment.filters["unbroken"] = _unbroken
     environment.filters["pretty"] = partial(json.dumps, indent=1, ensure_ascii=False)
     finished = [section.finished for section in sections]
     return environment.get_template("page.html.jinja").render(
         sections=sections,
         claims=claims,
         missing=missing,
-        verdicts=VERDICTS,
+        papers=[paper for paper in PAPERS if any(claim.paper == paper.name for claim in claims)],
+        words=wording,
         shown=[section.figure_id for section in sections],
         scale=scale,
         version=parityscope.__version__,
@@ -92,6 +97,15 @@ def render_report(
 
 def _data_uri(png: bytes) -> str:
     return "data:image/png;base64," + b64encode(png).decode()
+
+
+def _unbroken(text: str) -> str:
+    """Return text whose numbers stay on one line: a browser breaks 6e-16 after the hyphen unless a word joiner follows.
+
+    >>> len(_unbroken("off by 6e-16, well-known")) - len("off by 6e-16, well-known")
+    1
+    """
+    return re.sub(r"(?<=\de-)(?=\d)", "\u2060", text)
 
 
 def _date(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The laboratory's tables: claims, figures, ratios; and how a sweep ended."""
+"""The laboratory's tables: figures, ratios; and how a sweep ended."""
 
 from __future__ import annotations
 
@@ -9,28 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from parityscope.core.benchmarking import COLUMNS, Measurement, table_rows
-from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.figure import SCALES, PaperFigure
 from parityscope.runs import Summary
-
-_VERDICT_STYLE = {"holds": "green", "holds in part": "yellow", "fails": "red", "not testable here": "dim"}
-
-
-def claims_table(checked: Sequence[ClaimNumbers]) -> Table:
-    """Return the claims with their verdicts and the number that says it shortest.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> checked = check(*named_claims(["H1-lemma-19"]), Context("smoke"))
-    >>> list(claims_table([checked]).columns[2].cells)[0].plain
-    'fails'
-    """
-    table = Table(box=None, header_style="bold", padding=(0, 2, 1, 0))
-    for title in ("claim", "statement", "verdict", "number"):
-        table.add_column(title, overflow="fold")
-    for claim in checked:
-        table.add_row(claim.id, claim.statement, Text(claim.verdict, _VERDICT_STYLE[claim.verdict]), claim.number)
-    return table
 
 
 def figures_table(figures: Sequence[PaperFigure]) -> Table:

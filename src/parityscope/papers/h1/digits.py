@@ -21,7 +21,11 @@ Matrix = list[list[Number]]
 
 
 class Derivatives(NamedTuple):
-    """Risk, gradient and Hessian in the 2k numbers of the heads."""
+    """Risk, gradient and Hessian in the 2k numbers of the heads.
+
+    >>> Derivatives(1.5, [0.0, 0.0], [[1.0, 0.0], [0.0, 2.0]]).hessian[1][1]
+    2.0
+    """
 
     risk: Number
     gradient: list[Number]

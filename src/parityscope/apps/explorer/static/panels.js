@@ -28,6 +28,12 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+export function table(header, rows) {
+  return element("div", { class: "scroll", tabindex: 0 }, element("table", {},
+    element("thead", {}, element("tr", {}, ...header.map((name) => element("th", {}, name)))),
+    element("tbody", {}, ...rows.map((line) => element("tr", {}, ...line.map((cell) => element("td", {}, cell)))))));
+}
+
 export class Panel {
   constructor(parent, id, title, snippet) {
     this.id = id;

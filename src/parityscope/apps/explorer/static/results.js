@@ -1,6 +1,7 @@
 // Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
 import { writeAddress } from "./address.js";
-import { Panel, colour, element } from "./panels.js";
+import { claims } from "./claims.js";
+import { Panel, colour, element, table } from "./panels.js";
 import { ask, complain, latest } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
@@ -24,24 +25,12 @@ function open(id) {
   shown = id;
   list();
   remember();
-  if (id === "claims") { $("results-body").replaceChildren(claims()); return undefined; }
+  if (id === "claims") { $("results-body").replaceChildren(...claims(summary)); return undefined; }
   return only(() => ask(`/api/results/${encodeURIComponent(id)}`), render);
 }
 
 function remember() {
   if (active) writeAddress("results", { show: shown, ...chosen });
-}
-
-function table(header, rows) {
-  return element("div", { class: "scroll", tabindex: 0 }, element("table", {},
-    element("thead", {}, element("tr", {}, ...header.map((name) => element("th", {}, name)))),
-    element("tbody", {}, ...rows.map((line) => element("tr", {}, ...line.map((cell) => element("td", {}, cell)))))));
-}
-
-function claims() {
-  const kind = (verdict) => ({ holds: "holds", fails: "fails" })[verdict] || "other";
-  return table(["claim", "verdict", "statement", "how"], summary.claims.map((one) => [
-    one.id, element("span", { class: `verdict ${kind(one.verdict)}` }, one.verdict), one.statement, one.how]));
 }
 
 function render(answer) {

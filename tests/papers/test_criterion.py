@@ -1,0 +1,130 @@
+"""Criteria: comparisons of numbers and intervals, clauses, and the verdict that they make together."""
+
+import math
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parityscope.core.errors import InvalidInput
+from parityscope.core.statistics import wilson_share
+from parityscope.papers.criterion import (
+    VERDICTS,
+    Between,
+    Clause,
+    Criterion,
+    Limit,
+    above,
+    at_least,
+    at_most,
+    below,
+    judge,
+    shown,
+)
+
+numbers = st.floats(allow_nan=False, allow_infinity=True)
+intervals = st.tuples(numbers, numbers).map(lambda ends: Between(min(ends), max(ends)))
+shares = st.integers(1, 40).flatmap(lambda n: st.integers(0, n).map(lambda k: wilson_share(k, n)))
+limits = st.builds(Limit, st.sampled_from(["≤", "<", "≥", ">"]), st.floats(-2, 2))
+measured = st.one_of(numbers, intervals, shares, st.none(), st.just(math.nan))
+refutations = st.sampled_from(["otherwise", "never"])
+
+
+@given(limits, numbers)
+def test_a_number_satisfies_a_comparison_or_its_opposite(limit, number):
+    assert limit.admits(number) != (~limit).admits(number)
+    assert ~~limit == limit
+
+
+@given(limits, intervals)
+def test_an_interval_satisfies_a_comparison_if_both_ends_do(limit, interval):
+    assert limit.admits(interval) == (limit.admits(interval.low) and limit.admits(interval.high))
+    assert not (limit.admits(interval) and (~limit).admits(interval))
+
+
+@given(limits)
+def test_what_was_not_measured_satisfies_nothing(limit):
+    for nothing in (None, math.nan, Between(math.nan, 1.0), Between(0.0, math.nan)):
+        assert not limit.admits(nothing)
+        assert not (~limit).admits(nothing)
+
+
+@pytest.mark.parametrize(
+    ("limit", "admitted", "refused"),
+    [(at_most(1), 1.0, 1.1), (below(1), 0.9, 1.0), (at_least(1), 1.0, 0.9), (above(1), 1.1, 1.0)],
+)
+def test_comparisons_at_their_limit(limit, admitted, refused):
+    assert limit.admits(admitted)
+    assert not limit.admits(refused)
+
+
+@given(limits, refutations, measured)
+def test_a_clause_across_its_limit_stays_open_and_one_that_nothing_refutes_never_fails(limit, refuted_if, found):
+    verdict = Clause("", "number", limit, "", refuted_if).verdict(found)
+    if limit.admits(found):
+        assert verdict == "holds"
+    elif refuted_if == "never":
+        assert verdict == "open"
+    else:
+        assert verdict == ("fails" if (~limit).admits(found) else "open")
+
+
+def test_between_two_limits_a_clause_stays_open():
+    clause = Clause("", "distance", at_most(1e-9), "rounding", above(1e-6))
+    assert [clause.verdict(number) for number in (0.0, 1e-8, 1e-5)] == ["holds", "open", "fails"]
+
+
+def test_a_share_of_few_seeds_stays_open_where_many_decide():
+    clause = Clause("most seeds learn", "share", above(0.5), "Wilson's 95 % interval")
+    assert [clause.verdict(wilson_share(*one)) for one in ((4, 5), (80, 100), (1, 5), (20, 100))] == [
+        "open",
+        "holds",
+        "open",
+        "fails",
+    ]
+
+
+CLAUSES = {
+    "holds": Clause("", "holds", at_most(1), ""),
+    "fails": Clause("", "fails", at_most(-1), ""),
+    "open": Clause("", "open", at_most(-1), "", "never"),
+}
+ZEROS = dict.fromkeys(CLAUSES, 0.0)
+
+
+@given(st.lists(st.sampled_from(list(CLAUSES)), max_size=4))
+def test_a_verdict_is_that_of_its_clauses_in_any_order(kinds):
+    verdict = judge([CLAUSES[kind] for kind in kinds], ZEROS)
+    assert verdict in VERDICTS
+    assert {judge([CLAUSES[kind] for kind in order], ZEROS) for order in permutations(kinds)} == {verdict}
+    assert (verdict == "holds") == (set(kinds) == {"holds"})
+    assert (verdict == "fails") == ("fails" in kinds and "holds" not in kinds)
+    assert (verdict == "not testable here") == (set(kinds) <= {"open"})
+
+
+@given(st.lists(st.sampled_from(["holds", "open"]), max_size=4), measured)
+def test_no_measurement_of_a_clause_that_nothing_refutes_makes_a_statement_fail(kinds, found):
+    harmless = Clause("", "harmless", at_most(0), "", "never")
+    assert judge([*(CLAUSES[kind] for kind in kinds), harmless], {**ZEROS, "harmless": found}) != "fails"
+
+
+def test_a_check_that_forgot_a_quantity_is_an_error():
+    with pytest.raises(InvalidInput, match=r"a check must measure 'holds', got \['other'\]"):
+        judge([CLAUSES["holds"]], {"other": 1.0})
+
+
+def test_a_criterion_in_words_says_everything_once():
+    small, large = Clause("", "a", at_most(1), "the text"), Clause("", "b", at_least(2), "the text", "never")
+    assert Criterion.of([small, large]) == ("a > 1", "a ≤ 1; and b ≥ 2", "the text")
+    assert Criterion.of([large]).refuted_if == "nothing that can be computed here"
+    assert Criterion.of([]).holds_if == "nothing computed here"
+
+
+def test_measurements_are_short():
+    assert [shown(one) for one in (None, 1 / 3, Between(0, 1e9), wilson_share(31, 32))] == [
+        "not measured",
+        "0.333",
+        "0 … 1e+09",
+        "31/32 (84%–99%)",
+    ]

@@ -1,0 +1,90 @@
+"""Counterexamples by their second route: those of a store, those found now, and claims that have none."""
+
+from dataclasses import replace
+
+import pytest
+
+from parityscope.papers.claim import Claim, Context, Measurement, Replay, check
+from parityscope.papers.criterion import Clause, at_most
+from parityscope.papers.registry import named_claims
+from parityscope.papers.replaying import replay, stored_verdicts
+from parityscope.papers.results import check_with_rows
+from parityscope.records import Store
+
+SMALL = Clause("it is small", "number", at_most(1), "the text")
+LEMMA, TRUE_LEMMA = "H1-lemma-14-derivative", "H1-lemma-15"
+
+
+def claim_of(number, **more):
+    """Return a claim that a number above 1 refutes, whose second route doubles the half of it."""
+    point = {"half": number / 2, "number": number}
+    found = Measurement(
+        {"number": number}, str(number), "once", {"counterexample": point} if number > 1 else {}, "Read."
+    )
+
+    def again(stored):
+        doubled = 2 * stored["half"]
+        return [Replay("number", stored["number"], doubled, "doubling", confirms=doubled > 1)]
+
+    claim = Claim("P-small", "Numbers are small.", (SMALL,), lambda context: found, "nowhere", seconds=1, replay=again)
+    return replace(claim, **more)
+
+
+def test_a_stored_counterexample_is_replayed_without_a_check():
+    claim = claim_of(3.0)
+    found = check(claim, Context())
+
+    def never(context):
+        raise AssertionError("checked again")
+
+    replayed = replay(replace(claim, measure=never), found, "reference", Context())
+    assert (replayed.stored, replayed.scale, replayed.missing, replayed.confirms) == (True, "reference", None, True)
+    assert replayed.to_json()["replays"] == [
+        {"what": "number", "stored": 3.0, "again": 3.0, "route": "doubling", "confirms": True}
+    ]
+
+
+def test_without_a_stored_one_the_check_comes_first():
+    replayed = replay(claim_of(3.0), None, "smoke", Context("smoke"))
+    assert not replayed.stored
+    assert replayed.confirms
+
+
+def test_a_route_that_does_not_refute_is_told():
+    claim = claim_of(3.0)
+    stored = check(claim, Context())
+    stored.evidence["counterexample"]["half"] = 0.1
+    assert not replay(claim, stored, "smoke", Context()).confirms
+
+
+def test_nothing_to_replay_is_a_sentence():
+    assert replay(claim_of(0.5), None, "smoke", Context()).missing == (
+        "P-small has no counterexample to replay: at scale smoke it is 'holds'"
+    )
+    assert replay(claim_of(3.0, replay=None), None, "smoke", Context()).missing == (
+        "P-small has no counterexample that can be replayed"
+    )
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A lemma that is refuted at two scales, and one that is not, at one."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    for name, scale in ((LEMMA, "smoke"), (LEMMA, "demo"), (TRUE_LEMMA, "smoke")):
+        (claim,) = named_claims([name])
+        check_with_rows(claim, scale, store)
+    return store
+
+
+@pytest.mark.parametrize(("asked", "found"), [("smoke", "smoke"), ("demo", "demo"), ("paper", "demo")])
+def test_the_scale_that_is_asked_for_comes_first_and_then_the_largest(store, asked, found):
+    verdicts = stored_verdicts(asked, store)
+    assert {name: scale for name, (scale, _) in verdicts.items()} == {LEMMA: found, TRUE_LEMMA: "smoke"}
+
+
+def test_what_was_stored_is_enough_to_replay(store):
+    (claim,) = named_claims([LEMMA])
+    scale, found = stored_verdicts("smoke", store)[LEMMA]
+    (again,) = replay(claim, found, scale, Context("smoke")).replays
+    assert again.confirms
+    assert again.again == pytest.approx(again.stored, rel=1e-6)
