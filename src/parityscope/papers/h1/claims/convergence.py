@@ -106,8 +106,9 @@ def _theorem_5(context: Context) -> Measurement:
             },
         },
         f"Plain gradient descent from H1's own starts at rate {MOVING_RATE}, where the risk only falls; Newton in 40 "
-        "digits; interval arithmetic shows the risk convex on a box around each minimum, so that no rate, no number of "
-        "steps and no c leads out. (The proof's own rate, about 10⁻⁷, moves no head by more than 10⁻⁴ in 300 steps.)",
+        "digits; interval arithmetic shows the risk convex on a box around each minimum, so that no rate that only "
+        "descends, no number of steps and no c leads out. (The proof's own rate, about 10⁻⁷, moves no head by more "
+        "than 10⁻⁴ in 300 steps.)",
     )
 
 

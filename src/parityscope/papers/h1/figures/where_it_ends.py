@@ -25,9 +25,9 @@ TEXT = (
     "three hidden bits; lines are 95 % intervals; the third bar trains every entry of A, as the text says. A strict "
     "minimum is a point where Newton's steps end with a gradient of 0 and a positive definite Hessian; the first of "
     "each kind in every cell is refined to 40 digits, and interval arithmetic proves that nothing lies lower in a box "
-    "around it. No rate, number of steps or constant c leads out of one. Right: the risk through one of them, along "
-    "the eigenvectors of its Hessian. What is neither still falls, slowly: along valleys in which heads grow without "
-    "end, past saddles, on plateaus."
+    "around it. No rate that only descends, no number of steps and no constant c leads out of one. Right: the risk "
+    "through one of them, along the eigenvectors of its Hessian. What is neither still falls, slowly: along valleys in "
+    "which heads grow without end, past saddles, on plateaus."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 120, "paper": 900}
 EndsRow = Row[Ends, EndsNumbers]
