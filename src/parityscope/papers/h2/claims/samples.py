@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from parityscope.core.statistics import Share, median, wilson_share
@@ -30,33 +30,36 @@ from parityscope.training.one_gradient import (
 )
 from parityscope.training.pair_step import fitted_exponent
 
-_PAIR = (0, 1)  # fair bits look alike, so that any pair will do
 _LEARNING = 2000  # times the examples that naming needs: the pair's scores must agree, not only stand out
 
 
 class Trials(NamedTuple):
-    """What one gradient says from growing numbers of examples, one row per trial."""
+    """What one gradient says from growing numbers of examples: named, and the least loss after a step along it.
+
+    >>> found = one_step_trials(10, None, [1, 20_000], trials=1)
+    >>> found.named.tolist(), [[round(loss, 1) for loss in row] for row in found.loss.tolist()]
+    ([[False, True]], [[2.0, 0.3]])
+    """
 
     counts: tuple[int, ...]
-    named: Tensor  # whether the pair's scores are the largest
-    loss: Float[Tensor, "trials counts"]  # on the worst input, after the best step along the gradient
+    named: Bool[Tensor, "trials counts"]
+    loss: Float[Tensor, "trials counts"]  # on the worst input
 
 
 def one_step_trials(n: int, r: int | None, counts: Sequence[int], trials: int) -> Trials:
     """Take one step from uniform attention on the examples of every seed; r none means a number per position.
 
-    >>> found = one_step_trials(10, None, [2, 20_000], trials=2)
-    >>> found.named.tolist()[0], bool(found.loss[0, 1] < found.loss[0, 0])
-    ([False, True], True)
+    >>> one_step_trials(10, 4, [200, 20_000], trials=3).loss.shape
+    torch.Size([3, 2])
     """
-    problem = Parity(n, _PAIR)
+    problem = Parity(n, (n - 2, n - 1))  # any pair would do, and of equal scores those of the first positions win
     named, losses = [], []
     for seed in range(trials):
         gradients = streamed_gradients(problem, counts, seeded_generator(seed, "data"), two_neuron=True)
         code = torch.eye(n).double() if r is None else random_signs(n, r, seeded_generator(seed, "positions"))
         scores = through_code(gradients, code)
         named.append(named_by_one_gradient(scores, problem))
-        losses.append(best_step_loss(scores))
+        losses.append(best_step_loss(scores.roll(2, -1)))
     return Trials(tuple(counts), torch.stack(named), torch.stack(losses))
 
 
@@ -64,12 +67,12 @@ _STEPS = torch.linspace(0.5, 8, 61, dtype=torch.float64)  # the pair's mean scor
 
 
 def best_step_loss(scores: Float[Tensor, "counts n"]) -> Float[Tensor, " counts"]:
-    """Return the least that the worst input can lose after a step along these scores, over 61 lengths.
+    """Return the least that the worst input can lose after a step along these scores, over 61 lengths; the pair leads.
 
     >>> best_step_loss(torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=torch.float64)).item() < 1e-3
     True
     """
-    pair = scores[:, list(_PAIR)].mean(-1).clamp(min=1e-12)  # a step never points away from both
+    pair = scores[:, :2].mean(-1).clamp(min=1e-12)  # a step never points away from both
     lengths = math.log(scores.shape[-1]) * _STEPS[:, None] / pair
     # Twice the weight of two equal heads; a loss of more than 2 does not exist.
     return certificate(2 * torch.softmax(lengths[..., None] * scores, -1)).amin(0).clamp(max=2)
@@ -176,13 +179,13 @@ def _replay(stored: Mapping[str, Any]) -> list[Replay]:
         rows = count - done
         packed = torch.randint(0, 256, (rows, (n + 7) // 8), generator=generator, dtype=torch.uint8).numpy()
         signs = 1 - 2 * np.unpackbits(packed, axis=1, count=n).astype(np.int64)
-        total += (signs[:, 0] * signs[:, 1] * np.sign(signs.sum(-1))) @ signs
+        total += (signs[:, -2] * signs[:, -1] * np.sign(signs.sum(-1))) @ signs
         done = count
     scores = (total - total.mean()) / done
     again = math.inf
-    for length in np.linspace(0.05, 10, 2000) * math.log(n) / scores[:2].mean():
+    for length in np.linspace(0.05, 10, 2000) * math.log(n) / scores[-2:].mean():
         raised = np.exp(length * (scores - scores.max()))
-        again = min(again, named_worst_loss(2 * raised / raised.sum(), _PAIR))
+        again = min(again, named_worst_loss(2 * raised / raised.sum(), (n - 2, n - 1)))
     route = "examples counted in whole numbers, 2,000 step lengths, named inputs"
     stored_loss = stored["loss_after_the_best_step"]
     return [Replay("loss after the best step", stored_loss, again, route, confirms=again >= NEAR_ZERO)]
