@@ -198,7 +198,7 @@ CLAIMS = (
         _CLAUSES,
         _samples,
         "Abstract and review (consequences)",
-        seconds=5,
+        seconds=4,
         figure="H2-samples",
         replay=_replay,
     ),

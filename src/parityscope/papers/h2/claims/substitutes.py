@@ -123,7 +123,8 @@ def _softmax_needed(context: Context) -> Measurement:
         name: [best_substitute(attention, z, context, seed) for seed, z in enumerate(scores)]
         for name, attention in _ATTENTION.items()
     }
-    losses = {name: [-attack.value for attack in attacks] for name, attacks in found.items()}
+    # No loss exceeds 2, whatever the bound says.
+    losses = {name: [min(2.0, -attack.value) for attack in attacks] for name, attacks in found.items()}
     shares = {name: share_below(one, ISOLATED) for name, one in losses.items()}
     linear = max((shares[name] for name in _LINEAR), key=lambda share: share.successes)
     free = _free_linear_loss(_N)

@@ -159,7 +159,7 @@ CLAIMS = (
         _SIGNS_CLAUSES,
         _gradient_signs,
         f"{PAGE}, 4",
-        seconds=1,
+        seconds=2,
         proof=PROOF,
         replay=_replay_signs,
     ),
