@@ -1,7 +1,7 @@
 """H2's transformer in its own letters: signs instead of bits, y = −x_i x_j, and ŷ = 1 − |v_1 + v_2|.
 
-Our reading: of H2 only the abstract and a review are public. This file is the one place where its signs and labels
-meet ours. With x = 1 − 2·bit and Σ_h Σ_j γ_j^{(h)} = 2 the sum of the heads is v_1 + v_2 = 2 − 2S, so
+Our reading: of H2 only the abstract and a review were available to us. This file is the one place where its signs and
+labels meet ours. With x = 1 − 2·bit and Σ_h Σ_j γ_j^{(h)} = 2 the sum of the heads is v_1 + v_2 = 2 − 2S, so
 
     −ŷ = |2 − 2S| − 1 = Triangle(2)(S)   and   −y = the parity of the two bits:
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -107,6 +107,16 @@ class SmallestSamples(NamedTuple):
     counts: tuple[int, ...]
     shares: tuple[float, ...]
 
+    @classmethod
+    def of(cls, counts: Sequence[int], named: Bool[Tensor, "trials counts"]) -> SmallestSamples:
+        """Sum up trials (log-interpolated).
+
+        >>> SmallestSamples.of([10, 1000], torch.tensor([[False, True]])).samples  # 10 · 100^0.9
+        631
+        """
+        shares = named.float().mean(0).tolist()
+        return cls(_crossing(counts, shares), tuple(counts), tuple(shares))
+
 
 def counts_around(predicted: float) -> list[int]:
     """Return numbers of examples to try, from a quarter of the predicted one to nearly three times it.
@@ -117,7 +127,7 @@ def counts_around(predicted: float) -> list[int]:
     return [int(factor * predicted) for factor in (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)]
 
 
-def smallest_samples(
+def named_in_trials(
     n: int,
     k: int,
     trials: int,
@@ -126,24 +136,32 @@ def smallest_samples(
     r: int | None = None,
     two_neuron: bool = False,
     noise: float = 0.0,
-) -> SmallestSamples:
-    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials (log-interpolated).
+) -> Bool[Tensor, "trials counts"]:
+    """Say for every trial and every N whether one gradient names all hidden bits.
 
     Every trial has its own support, code and examples, from its seed, and is read off at all counts in one pass.
 
-    >>> found = smallest_samples(10, 2, trials=20, counts=[20, 80, 320])
-    >>> 20 < found.samples < 320, found.shares[0] < found.shares[-1]
-    (True, True)
+    >>> named_in_trials(5, 2, trials=2, counts=[1, 1000]).tolist()
+    [[False, True], [False, True]]
     """
-    named = torch.zeros(trials, len(counts))
+    named = torch.zeros(trials, len(counts), dtype=torch.bool)
     for seed in range(trials):
         problem = Parity.random(n, k, seeded_generator(seed, "support"), noise=noise)
         gradients = streamed_gradients(problem, counts, seeded_generator(seed, "data"), two_neuron=two_neuron)
         if r is not None:
             gradients = through_code(gradients, positions.random_signs(n, r, seeded_generator(seed, "positions")))
-        named[seed] = named_by_one_gradient(gradients, problem).float()
-    shares = named.mean(0).tolist()
-    return SmallestSamples(_crossing(counts, shares), tuple(counts), tuple(shares))
+        named[seed] = named_by_one_gradient(gradients, problem)
+    return named
+
+
+def smallest_samples(n: int, k: int, trials: int, counts: Sequence[int], **settings: Any) -> SmallestSamples:
+    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials; `named_in_trials` has all.
+
+    >>> found = smallest_samples(10, 2, trials=20, counts=[20, 80, 320])
+    >>> 20 < found.samples < 320, found.shares[0] < found.shares[-1]
+    (True, True)
+    """
+    return SmallestSamples.of(counts, named_in_trials(n, k, trials, counts, **settings))
 
 
 def _crossing(counts: Sequence[int], shares: Sequence[float]) -> int | None:

@@ -298,7 +298,7 @@ _ALL = (
         steps=2000,
     ),
     Recipe(
-        # Our reading: of H2 only the abstract and a review are public.
+        # Our reading: of H2 only the abstract and a review were available to us.
         name="one-step",
         summary="H2: two heads, log² n numbers each, one gradient step finds a pair; other k: a few steps of one head",
         positions="random-signs",

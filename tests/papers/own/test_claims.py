@@ -1,25 +1,41 @@
-"""Verdicts at smoke scale, and checks that can tell a false statement from a true one."""
+"""Verdicts at smoke scale, and counterexamples by a second route: confirmed where they are real, not where planted."""
+
+import json
 
 import pytest
-import torch
 
-from harness.claims import check_claim
-from parityscope.papers.claim import Context
+from harness.claims import check_claim, smoke
+from papers.own.planted import PLANTED
+from parityscope.papers.claim import check
 from parityscope.papers.registry import named_claims
-from parityscope.training import objectives
 
-IN_PART = {"P-theorem-5-circle", "P-samples"}
+PROVED = {"P-closed-form", "P-worst-loss", "P-concavity", "P-gradient-signs", "P-one-head", "P-one-step"}
+IN_PART = ["P-theorem-5-circle", "P-samples"]
+
+
+def replayed(claim, evidence):
+    return claim.replay(json.loads(json.dumps(evidence["counterexample"])))
 
 
 @pytest.mark.parametrize("claim", named_claims(["P"]), ids=lambda claim: claim.id)
 def test_verdict_at_smoke_scale(claim):
-    check_claim(claim.id, "holds in part" if claim.id in IN_PART else "holds")
+    verdict = "proved" if claim.id in PROVED else "holds in part" if claim.id in IN_PART else "holds"
+    check_claim(claim.id, verdict)
 
 
-def test_a_wrong_formula_would_be_found(monkeypatch):
-    right = objectives.log_correlation
-    monkeypatch.setattr(
-        "parityscope.papers.own.claims.bounded.log_correlation", lambda c, law: -right(c, law) + 0 * torch.sum(c)
-    )
-    for claim in named_claims(["P-concavity", "P-gradient-signs"]):
-        assert claim.check(Context("smoke")).verdict == "fails"
+@pytest.mark.parametrize("claim", named_claims(IN_PART), ids=lambda claim: claim.id)
+def test_a_second_route_confirms_the_counterexample(claim):
+    (found,) = replayed(claim, smoke(claim.id).evidence)
+    assert found.confirms
+    assert found.again == pytest.approx(found.stored, rel=0.3)
+
+
+@pytest.mark.parametrize("claim", named_claims(sorted(PROVED - {"P-one-step"})), ids=lambda claim: claim.id)
+def test_a_second_route_does_not_fall_for_a_planted_counterexample(claim, monkeypatch):
+    with monkeypatch.context() as patch:
+        for path, value in PLANTED[claim.id].false.patches.items():
+            patch.setattr(path, value)
+        found = check(claim, PLANTED[claim.id].false.context)
+    assert found.verdict == "fails"
+    (again,) = replayed(claim, found.evidence)
+    assert not again.confirms

@@ -10,7 +10,10 @@ PAPER = Paper(
         f"H2-{name}": name.replace("-", "_") for name in ("one-step", "error", "parameters", "samples", "softmax")
     },
     claims={
-        "one_step": ("H2-one-step", "H2-parameters", "H2-every-input", "H2-initial-variance"),
-        "substitutes": ("H2-softmax", "H2-temperature", "H2-samples", "H2-ffnn"),
+        "one_step": ("H2-one-step", "H2-parameters"),
+        "every_input": ("H2-every-input", "H2-initial-variance"),
+        "substitutes": ("H2-softmax", "H2-temperature"),
+        "samples": ("H2-samples",),
+        "ffnn": ("H2-ffnn",),
     },
 )

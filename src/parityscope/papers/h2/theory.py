@@ -1,6 +1,6 @@
 """H2's one gradient step at uniform attention, in closed form: who moves, how far, and how many numbers that takes.
 
-Our reading: of H2 only the abstract and a review are public. Letters as everywhere here (H2's d is n).
+Our reading: of H2 only the abstract and a review were available to us. Letters as everywhere here (H2's d is n).
 """
 
 from __future__ import annotations

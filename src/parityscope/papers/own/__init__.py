@@ -15,14 +15,11 @@ PAPER = Paper(
         "phase-heads-noise": "phase_heads_noise",
     },
     claims={
-        "bounded": ("P-closed-form", "P-worst-loss", "P-concavity", "P-gradient-signs", "P-one-head"),
-        "learning": (
-            "P-one-step",
-            "P-few-steps",
-            "P-squared-hinge",
-            "P-theorem-5-circle",
-            "P-samples",
-            "P-noise-and-bias",
-        ),
+        "closed_forms": ("P-closed-form", "P-worst-loss"),
+        "bounded": ("P-concavity", "P-gradient-signs"),
+        "one_head": ("P-one-head",),
+        "learning": ("P-one-step", "P-few-steps", "P-squared-hinge"),
+        "circle": ("P-theorem-5-circle",),
+        "examples": ("P-samples", "P-noise-and-bias"),
     },
 )

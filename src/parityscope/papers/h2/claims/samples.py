@@ -1,0 +1,205 @@
+"""H2 (our reading): how many examples the one step needs, to name the pair and to learn it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from parityscope.core.statistics import Share, median, wilson_share
+from parityscope.models.positions import random_signs
+from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.criterion import Clause, above, at_least, at_most, below
+from parityscope.papers.h2.again import named_worst_loss
+from parityscope.papers.h2.claims.substitutes import certificate
+from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, share_below
+from parityscope.papers.intervals import bootstrap
+from parityscope.problems import Parity, seeded_generator
+from parityscope.theory import one_gradient_samples
+from parityscope.training.one_gradient import (
+    SmallestSamples,
+    counts_around,
+    named_by_one_gradient,
+    streamed_gradients,
+    through_code,
+)
+from parityscope.training.pair_step import fitted_exponent
+
+_LEARNING = 2000  # times the examples that naming needs: the pair's scores must agree, not only stand out
+
+
+class Trials(NamedTuple):
+    """What one gradient says from growing numbers of examples: named, and the least loss after a step along it.
+
+    >>> found = one_step_trials(10, None, [1, 20_000], trials=1)
+    >>> found.named.tolist(), [[round(loss, 1) for loss in row] for row in found.loss.tolist()]
+    ([[False, True]], [[2.0, 0.3]])
+    """
+
+    counts: tuple[int, ...]
+    named: Bool[Tensor, "trials counts"]
+    loss: Float[Tensor, "trials counts"]  # on the worst input
+
+
+def one_step_trials(n: int, r: int | None, counts: Sequence[int], trials: int) -> Trials:
+    """Take one step from uniform attention on the examples of every seed; r none means a number per position.
+
+    >>> one_step_trials(10, 4, [200, 20_000], trials=3).loss.shape
+    torch.Size([3, 2])
+    """
+    problem = Parity(n, (n - 2, n - 1))  # any pair would do, and of equal scores those of the first positions win
+    named, losses = [], []
+    for seed in range(trials):
+        gradients = streamed_gradients(problem, counts, seeded_generator(seed, "data"), two_neuron=True)
+        code = torch.eye(n).double() if r is None else random_signs(n, r, seeded_generator(seed, "positions"))
+        scores = through_code(gradients, code)
+        named.append(named_by_one_gradient(scores, problem))
+        losses.append(best_step_loss(scores.roll(2, -1)))
+    return Trials(tuple(counts), torch.stack(named), torch.stack(losses))
+
+
+_STEPS = torch.linspace(0.5, 8, 61, dtype=torch.float64)  # the pair's mean score after the step, in units of log n
+
+
+def best_step_loss(scores: Float[Tensor, "counts n"]) -> Float[Tensor, " counts"]:
+    """Return the least that the worst input can lose after a step along these scores, over 61 lengths; the pair leads.
+
+    >>> best_step_loss(torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=torch.float64)).item() < 1e-3
+    True
+    """
+    pair = scores[:, :2].mean(-1).clamp(min=1e-12)  # a step never points away from both
+    lengths = math.log(scores.shape[-1]) * _STEPS[:, None] / pair
+    # Twice the weight of two equal heads; a loss of more than 2 does not exist.
+    return certificate(2 * torch.softmax(lengths[..., None] * scores, -1)).amin(0).clamp(max=2)
+
+
+_NAMED, _NAMED_FEW = (
+    f"share of trials that name the pair from 2.8 times the predicted examples, {numbers}"
+    for numbers in ("a number per position", "64 numbers per head")
+)
+_POWER = "exponent of the examples in d log d"
+_TAUGHT = f"share of trials that lose less than {NEAR_ZERO} on every input from the examples that name the pair"
+_TAUGHT_BY_MORE = f"share of trials that do from {_LEARNING} times as many"
+_NINETY = "the prediction is for naming in 90 % of trials"
+_CLAUSES = (
+    Clause("O(d log d) examples name the pair, with a number per position", _NAMED, at_least(0.8), _NINETY),
+    Clause("O(d² log d/r) examples name it with r numbers per head", _NAMED_FEW, at_least(0.8), _NINETY),
+    Clause("their number grows like a power of d", _POWER, at_most(2), "a low power; d log d is 1", above(3)),
+    Clause("the examples that name the pair also teach it: the loss is near 0", _TAUGHT, at_least(0.5), MOST),
+    Clause("polynomially more examples teach it", _TAUGHT_BY_MORE, at_least(0.5), MOST),
+)
+
+
+def _predicted(n: int, r: int | None = None) -> float:
+    return one_gradient_samples(n, 2, r, two_neuron=True)
+
+
+def _pooled(flags: Sequence[Tensor]) -> Share:
+    together = torch.cat(list(flags))
+    return wilson_share(int(together.sum()), len(together))
+
+
+def _samples(context: Context) -> Measurement:
+    """Measure the smallest N over d and r, and what one step from so many examples is worth."""
+    trials = context.at(smoke=16, demo=20, reference=40, paper=100)
+    sizes = ((25, 50), (50, 100, 200), (50, 100, 200, 400))[context.at(smoke=0, demo=1, reference=2, paper=2)]
+    few = (50,) if context.scale == "smoke" else (50, 100)
+    free = {n: one_step_trials(n, None, counts_around(_predicted(n)), trials) for n in sizes}
+    coded = {n: one_step_trials(n, 64, counts_around(_predicted(n, 64)), trials) for n in few}
+    more = {
+        n: one_step_trials(n, None, [int(_LEARNING * _predicted(n))], context.at(smoke=8, demo=8, reference=20))
+        for n in ((10,) if context.scale == "smoke" else (10, 20))
+    }
+
+    def exponent(groups: Sequence[Tensor]) -> float:
+        found = [
+            SmallestSamples.of(one.counts, named).samples for one, named in zip(free.values(), groups, strict=True)
+        ]
+        return fitted_exponent([n * math.log(n) for n in sizes], [float(count or math.nan) for count in found])
+
+    groups = [one.named for one in free.values()]
+    taught = [one.loss[:, -1] for one in free.values()]
+    smallest = {
+        f"d={n}, r={r}": SmallestSamples.of(one.counts, one.named).samples
+        for r, by_size in (("d", free), ("64", coded))
+        for n, one in by_size.items()
+    }
+    predicted = {f"d={n}, r={r or 'd'}": _predicted(n, r) for r, by in ((None, free), (64, coded)) for n in by}
+    shares = {
+        _NAMED: _pooled([one.named[:, -1] for one in free.values()]),
+        _NAMED_FEW: _pooled([one.named[:, -1] for one in coded.values()]),
+        _TAUGHT: share_below(torch.cat(taught).tolist(), NEAR_ZERO),
+        _TAUGHT_BY_MORE: share_below(torch.cat([one.loss[:, 0] for one in more.values()]).tolist(), NEAR_ZERO),
+    }
+    evidence: dict[str, Any] = {
+        "trials": trials,
+        "smallest_N": smallest,
+        "exponent_in_d_log_d": exponent(groups),
+        "measured_over_predicted": {name: (count or math.nan) / predicted[name] for name, count in smallest.items()},
+        "median_loss_from_2.8_times_the_predicted": {
+            n: median(loss.tolist()) for n, loss in zip(sizes, taught, strict=True)
+        },
+        "median_loss_from_more": {
+            f"d={n}, N={one.counts[0]}": median(one.loss[:, 0].tolist()) for n, one in more.items()
+        },
+    }
+    if below(0.5).admits(shares[_TAUGHT]):
+        n, last = sizes[-1], free[sizes[-1]]
+        seed = int(last.loss[:, -1].argmax())
+        evidence["counterexample"] = {
+            "n": n,
+            "seed": seed,
+            "counts": list(last.counts),
+            "named": bool(last.named[seed, -1]),
+            "loss_after_the_best_step": float(last.loss[seed, -1]),
+        }
+    return Measurement(
+        {**shares, _POWER: bootstrap(groups, exponent)},
+        f"N ∝ (d log d)^{exponent(groups):.2f} names the pair; one step from so many learns it in {shares[_TAUGHT]},"
+        f" from {_LEARNING} times as many in {shares[_TAUGHT_BY_MORE]}",
+        f"{trials} trials at each of {len(free) + len(coded)} sizes, 8 numbers of examples and 61 step lengths",
+        evidence,
+        "Smallest N with which one gradient from uniform attention names the pair in 90 % of trials, on a grid around"
+        " (π/2)·d·(√(2 log d) + 1.3)², the signal-to-noise prediction; r numbers per head cost a factor 1 + d/r. Then"
+        " the loss on the worst input after the best step along that gradient: noise parts the pair's two scores, and"
+        " they must agree far more closely than it takes to stand out.",
+    )
+
+
+def _replay(stored: Mapping[str, Any]) -> list[Replay]:
+    """Count the same examples in whole numbers and search the step length in plain numpy."""
+    n, total, done = stored["n"], np.zeros(stored["n"], dtype=np.int64), 0
+    generator = seeded_generator(stored["seed"], "data")
+    for count in stored["counts"]:  # the same draws: examples come in the blocks in which they were streamed
+        rows = count - done
+        packed = torch.randint(0, 256, (rows, (n + 7) // 8), generator=generator, dtype=torch.uint8).numpy()
+        signs = 1 - 2 * np.unpackbits(packed, axis=1, count=n).astype(np.int64)
+        total += (signs[:, -2] * signs[:, -1] * np.sign(signs.sum(-1))) @ signs
+        done = count
+    scores = (total - total.mean()) / done
+    again = math.inf
+    for length in np.linspace(0.05, 10, 2000) * math.log(n) / scores[-2:].mean():
+        raised = np.exp(length * (scores - scores.max()))
+        again = min(again, named_worst_loss(2 * raised / raised.sum(), (n - 2, n - 1)))
+    route = "examples counted in whole numbers, 2,000 step lengths, named inputs"
+    stored_loss = stored["loss_after_the_best_step"]
+    return [Replay("loss after the best step", stored_loss, again, route, confirms=again >= NEAR_ZERO)]
+
+
+CLAIMS = (
+    Claim(
+        "H2-samples",
+        "A polynomial number of examples is enough for the one step.",
+        _CLAUSES,
+        _samples,
+        "Abstract and review (consequences)",
+        seconds=4,
+        figure="H2-samples",
+        replay=_replay,
+    ),
+)
