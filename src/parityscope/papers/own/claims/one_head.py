@@ -66,7 +66,12 @@ class HeadFlow:
 
 
 class Arrival(NamedTuple):
-    """Where the flow is at the end, the largest fall of log C on the way, and 1 − C at an earlier time."""
+    """Where the flow is at the end, the largest fall of log C on the way, and 1 − C at an earlier time.
+
+    >>> arrival = flow_until(HeadFlow(Parity(4, (0, 1))), torch.zeros(1, 4, dtype=torch.float64), end=200.0)
+    >>> arrival.early_time < 100, arrival.fall < 0, bool(arrival.gap < arrival.early_gap)
+    (True, True, True)
+    """
 
     gap: Float[Tensor, " starts"]
     fall: float
