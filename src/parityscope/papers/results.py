@@ -68,7 +68,7 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))
-    >>> lemma = ClaimCheck(claim="H1-lemma-15", scale="smoke")
+    >>> lemma = ClaimCheck(claim="W-lemma-8", scale="smoke")
     >>> store.add(lemma, lemma.run(), seconds=0.1)
     >>> [claim.verdict for claim in stored_claims("smoke", store)]
     ['holds']

@@ -5,7 +5,6 @@ import torch
 from parityscope.papers.w.instance import (
     dual_embeddings,
     expected_alpha,
-    gradient_from_counts,
     instance,
     statistics,
     with_one_hot_attention,
@@ -28,12 +27,6 @@ def test_expected_alpha_is_the_mean_over_every_input():
     made = instance(n=6, k=3, d=64, m=4)
     mean = made.statistics.alpha[torch.arange(3), list(made.task.secret)] / made.statistics.count
     assert torch.allclose(mean, expected_alpha(made.task))
-
-
-def test_the_counted_gradient_is_autograds():
-    made = instance(n=6, k=2, d=1024, m=8, batch=50)
-    formula = gradient_from_counts(made, made.statistics.alpha)
-    assert torch.allclose(formula, made.gradient_attended, atol=1e-14)
 
 
 def test_duals_pick_one_embedding_and_attention_can_be_set_one_hot():

@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from parityscope.papers.w.settings import best_by_k, fell_before_jump, growth, samples, smoke
+from parityscope.papers.w.settings import best_by_k, fell_before_jump, growth, power, samples, smoke
 from parityscope.records import Row
 from parityscope.runs.decoder import DecoderNumbers
 
@@ -22,6 +22,11 @@ def test_the_best_rate_is_chosen_and_failures_count_as_never():
 def test_growth_is_the_slope_of_the_logarithm():
     assert math.isclose(growth([(k, 5 * 3.0**k) for k in (1, 2, 4)]), 3.0)
     assert growth([(1, 5.0)]) is None
+
+
+def test_power_is_the_slope_of_both_logarithms():
+    assert math.isclose(power([(k, 5 * k**1.5) for k in (1, 2, 4)]), 1.5)
+    assert power([(2, 5.0), (2, 6.0)]) is None
 
 
 def test_falls_and_jumps_are_located():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -12,11 +11,11 @@ from torch import Tensor
 
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems import bits_of, seeded_generator
-from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.problems.sequences import ParitySequences, draw_secret
 from parityscope.training.three_steps import hinge_gradient
 
 DELTA = 0.1  # the δ of every probability checked
-_EPSILON, _SEED = 0.5, 0
+_EPSILON = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,28 +58,70 @@ class Instance:
     @property
     def place(self) -> Float[Tensor, " links"]:
         """The paper's i of each predicting position: n + 1, …, n + k."""
-        return torch.arange(self.task.n + 1, self.task.n + self.task.k + 1, dtype=torch.float64)
+        return places(self.task)
 
 
-@lru_cache(maxsize=8)
-def instance(n: int = 10, k: int = 3, d: int = 2048, m: int = 32, batch: int | None = None) -> Instance:
+def places(task: ParitySequences) -> Float[Tensor, " links"]:
+    """Return the paper's i of each predicting position.
+
+    >>> places(ParitySequences(4, (0, 2))).tolist()
+    [5.0, 6.0]
+    """
+    return torch.arange(task.n + 1, task.n + task.k + 1, dtype=torch.float64)
+
+
+def drawn_bits(n: int, count: int, seed: int, step: int = 0) -> Tensor:
+    """Return the inputs of one batch, drawn uniformly.
+
+    >>> drawn_bits(4, 3, seed=0).shape, bool((drawn_bits(4, 3, 0) == drawn_bits(4, 3, 0, step=1)).all())
+    (torch.Size([3, 4]), False)
+    """
+    return torch.randint(2, (count, n), generator=seeded_generator(seed, "data", step))
+
+
+def instance(n: int = 10, k: int = 3, d: int = 512, m: int = 32, batch: int | None = None, seed: int = 0) -> Instance:
     """Return an instance whose batch is drawn, or holds every input once when `batch` is None.
 
     >>> len(instance(n=4, k=2, d=32, m=2).tokens), len(instance(n=4, k=2, d=32, m=2, batch=5).tokens)
     (16, 5)
     """
-    task = ParitySequences(n, draw_secret(n, k, _SEED))
-    block = CotBlock.at_start(n, k, d, m, _EPSILON, seeded_generator(_SEED, "start"))
-    if batch is None:
-        bits = bits_of(torch.arange(2**n), n)
-    else:
-        bits = HeldOut(n, 1, _SEED).draw(batch, seeded_generator(_SEED, "data"))
+    task = ParitySequences(n, draw_secret(n, k, seed))
+    block = CotBlock.at_start(n, k, d, m, _EPSILON, seeded_generator(seed, "start"))
+    bits = bits_of(torch.arange(2**n), n) if batch is None else drawn_bits(n, batch, seed)
+    return measured(block, task, bits, _EPSILON, (block.start_signs().detach() > 0).double())
+
+
+def second_instance(first: Instance, rate: float, seed: int = 0) -> Instance:
+    """Return the instance after a first step at this rate, with a second batch as large as the first.
+
+    >>> made = instance(n=4, k=2, d=32, m=2, batch=5)
+    >>> bool(second_instance(made, rate=1.0).block.W[:, 32:].any())  # what is attended to counts now
+    True
+    """
+    step = rate * torch.cat((first.gradient_own, first.gradient_attended), 1)
+    block = CotBlock(
+        first.task.n,
+        first.block.embeddings,
+        first.block.A.detach().clone(),
+        first.block.W.detach() - step,
+        first.block.h,
+    )
+    bits = drawn_bits(first.task.n, first.statistics.count, seed, step=1)
+    return measured(block, first.task, bits, first.epsilon, first.active)
+
+
+def measured(block: CotBlock, task: ParitySequences, bits: Tensor, epsilon: float, active: Tensor) -> Instance:
+    """Return the instance of a block and a batch: its statistics and gradients.
+
+    >>> made = instance(n=4, k=2, d=32, m=2)
+    >>> measured(made.block, made.task, made.tokens[:3, :4], 0.5, made.active).statistics.count
+    3
+    """
     hinge_gradient(block, task, bits)
     assert block.W.grad is not None
     tokens = task.tokens(bits)
-    own, attended = block.W.grad[:, :d].clone(), block.W.grad[:, d:].clone()
-    active = (block.start_signs().detach() > 0).double()
-    return Instance(block, task, tokens, _EPSILON, statistics(task, tokens), own, attended, active)
+    own, attended = (half.clone() for half in block.W.grad.split(block.d, 1))
+    return Instance(block, task, tokens, epsilon, statistics(task, tokens), own, attended, active)
 
 
 def statistics(task: ParitySequences, tokens: Tensor) -> Statistics:
@@ -112,17 +153,6 @@ def expected_alpha(task: ParitySequences) -> Float[Tensor, "links 2 2"]:
     mean = sign.expand(task.k, 2, 2).clone() / 4
     mean[0] = torch.tensor([[0.5, 0.0], [-0.5, 0.0]])  # at i = n + 1 the token is always 0
     return mean
-
-
-def gradient_from_counts(of: Instance, alpha: Float[Tensor, "links T 2 2"]) -> Float[Tensor, "neurons d"]:
-    """Return the gradient of W_{r,d+1:2d} at uniform attention, (h_r/B) Σ (1/i) 1(ν_{r,i,b2} > 0) α e_{j,b1}.
-
-    >>> made = instance(n=4, k=2, d=256, m=2, batch=20)
-    >>> torch.allclose(gradient_from_counts(made, made.statistics.alpha), made.gradient_attended)
-    True
-    """
-    weighted = torch.einsum("i,rib,ijab->rja", 1 / of.place, of.active, alpha)
-    return of.block.h[:, None] / of.statistics.count * torch.einsum("rja,jad->rd", weighted, of.block.embeddings)
 
 
 def dual_embeddings(block: CotBlock) -> Float[Tensor, "T 2 d"]:

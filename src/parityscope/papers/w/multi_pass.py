@@ -92,6 +92,18 @@ def lowest_entropy(row: DecoderRow) -> float:
     return float(row.arrays["entropy"].min())
 
 
+def stays_elevated(row: DecoderRow) -> bool:
+    """Return whether no head's entropy ever fell below half of the lowest one's start: it remained elevated.
+
+    >>> import torch
+    >>> from parityscope.records import Numbers, Row
+    >>> curves = [torch.tensor(curve)[:, None, None] for curve in ([1.0, 0.75], [1.0, 0.25])]
+    >>> [stays_elevated(Row(smoke_pool("", 24), Numbers(), {"entropy": entropy})) for entropy in curves]
+    [True, False]
+    """
+    return lowest_entropy(row) >= float(row.arrays["entropy"][0].min()) / 2
+
+
 def best_accuracy(row: DecoderRow) -> float:
     """Return the best held-out accuracy during training.
 

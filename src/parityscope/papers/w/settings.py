@@ -174,12 +174,24 @@ def growth(pairs: Sequence[tuple[float, float]]) -> float | None:
     >>> round(growth([(1, 3.0), (2, 6.0), (3, 12.0)]), 6)
     2.0
     """
+    slope = _slope([(x, math.log(y)) for x, y in pairs])
+    return None if slope is None else math.exp(slope)
+
+
+def power(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Return the power of x of the least-squares power law through (x, y): 1 for a line through the origin.
+
+    >>> round(power([(1, 3.0), (2, 12.0), (4, 48.0)]), 6)
+    2.0
+    """
+    return _slope([(math.log(x), math.log(y)) for x, y in pairs])
+
+
+def _slope(pairs: Sequence[tuple[float, float]]) -> float | None:
     if len({x for x, _ in pairs}) < 2:
         return None
-    x = torch.tensor([float(x) for x, _ in pairs], dtype=torch.float64)
-    y = torch.tensor([math.log(y) for _, y in pairs], dtype=torch.float64)
-    slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
-    return math.exp(float(slope))
+    x, y = torch.tensor(pairs, dtype=torch.float64).T
+    return float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
 
 
 def fell_before_jump(row: DecoderRow) -> tuple[int | None, int | None]:

@@ -1,97 +1,18 @@
-"""Constants and conditions of W's appendix as functions, in log space where the numbers leave floating point."""
+"""The bounds of W's appendix as functions of finite sizes."""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 from typing import NamedTuple
 
-_DIGITS = 100  # log n up to 10^60 beside terms of order 1
 
+def norm_of_dual_sum() -> float:
+    """Return √24: what Lemma 1's λ_min > 1/12 allows ‖Σu‖/√k of W's Lemma 2 to be, since ‖Σu‖² ≤ 2k/λ_min.
 
-class AssumptionTwo(NamedTuple):
-    """Logarithms of what Assumption 2 sets; decimals, since small differences of huge logarithms count.
-
-    >>> at = assumption_2(1e9)  # n = e^(10⁹)
-    >>> round(math.exp(at.m - at.k), 12)  # m = 2k
-    2.0
+    >>> round(norm_of_dual_sum(), 2)
+    4.9
     """
-
-    n: Decimal
-    inverse_delta: Decimal
-    epsilon: Decimal
-    k: Decimal
-    d: Decimal
-    m: Decimal
-    B: Decimal
-    early_rate: Decimal
-    last_rate: Decimal
-
-
-def _log(x: float | Decimal) -> Decimal:
-    return Decimal(x).ln()
-
-
-def assumption_2(log_n: float, delta: float = 0.1, epsilon: float = 0.1, power: float = 5.0) -> AssumptionTwo:
-    """Return the logarithms of k = n/log^power(n/δ), d, m, B, η₀ = η₁ and η₂ of W, Assumption 2.
-
-    >>> at = assumption_2(math.log(1000))
-    >>> round(math.exp(at.d - at.k), 2)  # log^1.1(n/δ)
-    11.5
-    """
-    with localcontext(prec=_DIGITS):
-        n, inverse = Decimal(log_n), -_log(delta)
-        L = n + inverse  # log(n/δ)
-        k = n - Decimal(power) * L.ln()
-        d = k + Decimal("1.1") * L.ln()
-        m = _log(2) + k
-        B = _log(1.28e7) - 2 * _log(epsilon) + n + 20 * L.ln()
-        early = m + _log(epsilon) + B / 2 - (100 * L).ln()
-        last = _log(4) + _log(epsilon) - _log(3) + k
-        return AssumptionTwo(n, inverse, _log(epsilon), k, d, m, B, early, last)
-
-
-def lemma_5_items(at: AssumptionTwo) -> dict[str, float]:
-    """Return, per item of W's Lemma 5, the logarithm of a quantity that must fall below 0 (→ −∞ for limits).
-
-    >>> for log_n in (1e3, 1e49):  # which items do not hold yet
-    ...     [name for name, value in lemma_5_items(assumption_2(log_n)).items() if value >= 0]
-    ['2', '3b']
-    []
-    """
-    with localcontext(prec=_DIGITS):
-        n, k, d, m, B = at.n, at.k, at.d, at.m, at.B
-        log_300mnB = (_log(300) + m + n + B + at.inverse_delta).ln()
-        log_300nB = (_log(300) + n + B + at.inverse_delta).ln()
-        log_400mn = (_log(400) + m + n + at.inverse_delta).ln()
-        log_Bmn = (B + m + n + at.inverse_delta).ln()
-        items = {
-            "1 d/n": d - n,
-            "1 B/nk": B - n - k,
-            "2": (_log(2) + k - d + log_Bmn) / 2,
-            "3a": (k + log_300mnB - B) / 2,
-            "3b": (_log(2) + k + log_400mn - d) / 2,
-            "3c": (_log(2) + n + k + log_300mnB - B - d) / 2,
-            "4 first": at.early_rate - (_log(3) - _log(80) + m + at.epsilon + B / 2 - log_300nB / 2),
-            "4 second": at.early_rate - (m + n + at.epsilon - _log(120)),
-            "5": 2 * log_300mnB + n + (n + k) / 2 - d - (B + d) / 2,
-            "6": (40 * n).ln() - (2 * at.early_rate - _log(256) - m - 2 * n),
-            "7": at.last_rate - at.early_rate,
-            "8": _log(2) + at.early_rate - _log(5) - n - at.last_rate,
-        }
-        return {name: float(value) for name, value in items.items()}
-
-
-def lemma_10_overlap(at: AssumptionTwo) -> float:
-    """Return log √(4k/d · log(100Bm/δ)), which W's Lemma 10 needs below log 0.01.
-
-    d/k grows like log^1.1(n/δ), hardly faster than the logarithm above it: the lemma waits for n = e^(10^50).
-
-    >>> [lemma_10_overlap(assumption_2(log_n)) < math.log(0.01) for log_n in (1e6, 1e49, 1e50)]
-    [False, False, True]
-    """
-    with localcontext(prec=_DIGITS):
-        return float((_log(4) + at.k - at.d + (_log(100) + at.B + at.m + at.inverse_delta).ln()) / 2)
+    return math.sqrt(24)
 
 
 def lemma_30_bound(delta: float, d: int, sum_of_squares: float) -> float:
@@ -112,7 +33,149 @@ def lemma_31_bound(delta: float, n: int, d: int) -> float:
     return math.sqrt(2 * math.log(8 * n * d / delta) / d)
 
 
-def lemma_19_bound(n: int, k: int, d: int, m: int, B: int, early_rate: float, delta: float) -> float:
+def lemma_31_bound_for_all_pairs(delta: float, n: int, k: int, d: int) -> float:
+    """Return √(2 log(4(n + k)²/δ)/d): what the union over all pairs of the 2(n + k) embeddings gives instead.
+
+    >>> lemma_31_bound(0.1, 10**6, 320) < lemma_31_bound_for_all_pairs(0.1, 10**6, 14, 320)  # d far below n
+    True
+    """
+    return math.sqrt(2 * math.log(4 * (n + k) ** 2 / delta) / d)
+
+
+def lemma_32_bound(n: int, C: float) -> float:
+    """Return 4/n^{C−1}: how far from one-hot scores of 2C log n against C log n leave attention (W, Lemma 32).
+
+    >>> lemma_32_bound(10, 3)
+    0.04
+    """
+    return 4 / n ** (C - 1)
+
+
+def lemma_10_bound(k: int, d: int, m: int, B: int, delta: float) -> float:
+    """Return √(4k log(100Bm/δ)/d): how far ⟨W_r, e_{i,b}⟩/ε strays from its sign at the start (W, Lemma 10's proof).
+
+    >>> round(lemma_10_bound(3, 2**20, 64, 1000, 0.1), 3)
+    0.014
+    """
+    return math.sqrt(4 * k * math.log(100 * B * m / delta) / d)
+
+
+class StatisticsBounds(NamedTuple):
+    """The bounds of W's Lemma 7 on Table 1.
+
+    >>> round(statistics_bounds(n=12, k=3, m=4, B=512, delta=0.5).delta)
+    88
+    """
+
+    delta: float
+    alpha: float
+    beta: float
+    psi: float
+    gamma: float
+    zeta: float
+
+
+def statistics_bounds(n: int, k: int, m: int, B: int, delta: float) -> StatisticsBounds:
+    """Return what Lemma 7 allows; that on α carries 1(j = S[i]) in print.
+
+    >>> bounds = statistics_bounds(n=12, k=3, m=4, B=512, delta=0.5)
+    >>> round(bounds.zeta / bounds.psi)  # a sum over 2m neurons
+    8
+    """
+    log, log_m = math.log(300 * n * B / delta), math.log(300 * m * n * B / delta)
+    psi = 2 * math.sqrt(B * k * log_m) / n
+    return StatisticsBounds(
+        delta=math.sqrt(B * log),
+        alpha=math.sqrt(2 * B * log),
+        beta=math.sqrt(2 * B * k * log) / n,
+        psi=psi,
+        gamma=math.sqrt(2 * m * math.log(200 * n / delta)) / n,
+        zeta=2 * m * psi,
+    )
+
+
+def alpha_elsewhere() -> float:
+    """Return what Lemma 7 allows |α| for j ≠ S[i]: nothing, since its bound carries 1(j = S[i]).
+
+    >>> alpha_elsewhere()
+    0.0
+    """
+    return 0.0
+
+
+def lemma_13_bound(n: int, m: int, B: int, delta: float) -> float:
+    """Return √log(300nB/δ)/(m√B), W's bound on projections of the gradient of W_{r,1:d} (Lemmas 13 and 23).
+
+    >>> round(lemma_13_bound(10, 4, 10_000, 0.1), 4)
+    0.011
+    """
+    return math.sqrt(math.log(300 * n * B / delta) / B) / m
+
+
+def lemma_15_bound(n: int, m: int) -> float:
+    """Return 3/(2mn), W's bound on projections of the gradient of W_{r,d+1:2d} (Lemmas 15 and 17).
+
+    >>> lemma_15_bound(10, 3)
+    0.05
+    """
+    return 3 / (2 * m * n)
+
+
+def lemma_16_bound() -> float:
+    """Return 3/80: what a step may change of a neuron's input, over ε (W, Lemma 16; two steps in Lemma 17).
+
+    >>> lemma_16_bound()
+    0.0375
+    """
+    return 3 / 80
+
+
+def lemma_5_rate(n: int, m: int, B: int, epsilon: float, delta: float) -> float:
+    """Return the largest η₀ = η₁ that W's Lemma 5.4 allows.
+
+    >>> lemma_5_rate(n=12, m=100, B=10**6, epsilon=0.5, delta=0.1)
+    5.0
+    """
+    return min(3 * epsilon / (80 * lemma_13_bound(n, m, B, delta)), m * n * epsilon / 120)
+
+
+def lemma_21_bounds() -> tuple[float, float]:
+    """Return 1/256 and 1/512: the least score on the secret and the largest elsewhere, in units of η₀η₁/mn² (Lemma 21).
+
+    >>> lemma_21_bounds()
+    (0.00390625, 0.001953125)
+    """
+    return 1 / 256, 1 / 512
+
+
+def one_hot_bound(n: int, power: int) -> float:
+    """Return 1/n^power: how far from one-hot attention may be (W, Lemma 22: 10, Lemma 24: 9, Theorem 3: 8).
+
+    >>> one_hot_bound(10, 2)
+    0.01
+    """
+    return float(n) ** -power
+
+
+def lemma_25_weight() -> float:
+    """Return 2/3: what Lemma 25 prints for the weight of a secret bit in a neuron after three steps, over ε.
+
+    >>> round(lemma_25_weight(), 3)
+    0.667
+    """
+    return 2 / 3
+
+
+def lemma_26_band() -> tuple[float, float]:
+    """Return 1/3 and 1/3: Lemma 26's output over ε, and how far from it the output may be.
+
+    >>> lemma_26_band()[0] == lemma_26_band()[1]
+    True
+    """
+    return 1 / 3, 1 / 3
+
+
+def lemma_19_bound(n: float, k: float, d: float, m: float, B: float, early_rate: float, delta: float) -> float:
     """Return (10η₀/mn)·√(nk)/√(Bd)·log(300mnB/δ), the error W allows in Lemma 19.
 
     >>> one, four = (lemma_19_bound(20, 4, d=512, m=192, B=B, early_rate=1.0, delta=0.1) for B in (10**4, 4 * 10**4))

@@ -15,6 +15,7 @@ from parityscope.records import Config, Numbers, Result
 from parityscope.training.three_steps import ThreeSteps, ThreeStepsRun, examine, take_three_steps
 
 _MOST_BITS = 32
+_FIRST_FRESH_SEED = 1000
 _OUTPUTS, _ATTENTIONS = 2000, 256  # held-out sequences looked at
 
 
@@ -97,13 +98,34 @@ def three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
     return ThreeStepTraining(settings=ThreeSteps(seed=seed))
 
 
-def first_training(context: Context) -> list[ThreeStepTraining]:
-    """Return the training that the lemmas look at.
+def fresh_trainings(context: Context) -> list[ThreeStepTraining]:
+    """Return the trainings that Theorem 3 and its lemmas look at, from seeds that the settings were not chosen by.
 
-    >>> [config.settings.seed for config in first_training(Context("smoke"))]
-    [0]
+    >>> [config.settings.seed for config in fresh_trainings(Context("demo"))]
+    [1000, 1001]
     """
-    return [three_steps_at(context.scale)]
+    count = context.at(smoke=1, demo=2, reference=8, paper=32)
+    return [three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
+
+
+def settings_at(context: Context) -> ThreeSteps:
+    """Return what the fresh trainings of a scale share.
+
+    >>> settings_at(Context("smoke")).n
+    12
+    """
+    return fresh_trainings(context)[0].settings
+
+
+def trained(context: Context) -> list[ThreeStepNumbers]:
+    """Return what the fresh trainings gave.
+
+    >>> from parityscope.records import Row
+    >>> numbers = ThreeStepNumbers.model_construct(token_accuracy=1.0)
+    >>> [run.token_accuracy for run in trained(Context("smoke", row=lambda config: Row(config, numbers)))]
+    [1.0]
+    """
+    return [context.row(training).numbers for training in fresh_trainings(context)]
 
 
 def _scores(run: ThreeStepsRun) -> tuple[float, float]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any
 
 from parityscope.language_models.measures import MATCHED, MEASURES, PAPER
-from parityscope.language_models.summary import Comparison
-from parityscope.papers.claim import Check, Claim, Context, Verdict
+from parityscope.language_models.summary import Interval
+from parityscope.papers.claim import Claim, Context, Measurement, untested
+from parityscope.papers.criterion import Between, Clause, above, below
 from parityscope.papers.w.measured_studies import (
     COMMAND,
     PANELS,
@@ -33,14 +35,13 @@ def _largest(context: Context, figure: str, models: int = 1) -> StudyNumbers | N
     return max(studies, key=lambda study: study.problems, default=None)
 
 
-def _untested(context: Context, figure: str, missing: str) -> Check:
+def _missing(clauses: Sequence[Clause], context: Context, figure: str, missing: str) -> Measurement:
+    """Say which study is missing, and how to make it."""
     stored = [study.title for study in _studies(context, figure)]
-    return Check(
-        "not testable here",
-        f"no study {missing}",
-        {"stored_studies": stored, "fewest_problems": _FEWEST_PROBLEMS, "command": COMMAND},
-        f"It needs a study {missing}, in the folder of this report: {COMMAND}.",
+    found = untested(
+        clauses, f"no study {missing}", f"It needs a study {missing}, in the folder of this report: {COMMAND}."
     )
+    return found._replace(evidence={"stored_studies": stored, "fewest_problems": _FEWEST_PROBLEMS, "command": COMMAND})
 
 
 def _evidence(study: StudyNumbers, model: ModelNumbers) -> dict[str, Any]:
@@ -61,47 +62,78 @@ def _evidence(study: StudyNumbers, model: ModelNumbers) -> dict[str, Any]:
     }
 
 
-def _verdict(stated: Comparison, controls: Sequence[Comparison] = ()) -> Verdict:
-    """Judge a difference by its own measure, and what is inferred from it by the controls.
-
-    A contrary result needs two routes: heads averaged over problems, and problems averaged over heads.
-    """
-    if stated.is_higher and stated.problems_lower.high < 0.5:
-        return "fails"
-    if not stated.is_lower:
-        return "not testable here"
-    return "holds" if all(control.is_lower for control in controls) else "holds in part"
+_PROBLEMS = "a 95 % interval over resampled problems"
 
 
-_JUDGED = (
-    "Eq. (1) was averaged over problems for every head. A difference counts when most heads and their mean are lower "
-    "beyond 95 % intervals over resampled problems; a contrary one only if most single problems say so too."
+def _between(interval: Interval) -> Between:
+    return Between(interval.low, interval.high)
+
+
+def _lower(says: str, quantity: str) -> Clause:
+    """Return the clause of a mean difference over heads that must be negative."""
+    return Clause(says, quantity, below(0), _PROBLEMS)
+
+
+_HEADS, _DIFFERENCE = "share of heads lower with CoT", "mean difference over heads, CoT minus no CoT"
+_MATCHED_DIFFERENCE = "the same at equal counts of positions"
+_SHUFFLED_DIFFERENCE = "CoT minus its words shuffled, at equal counts"
+_FIGURE_6 = (
+    Clause("most heads are lower with CoT", _HEADS, above(0.5), _PROBLEMS),
+    _lower("heads are lower on average", _DIFFERENCE),
+    _lower("because of the CoT: also where as many positions are looked at", _MATCHED_DIFFERENCE),
+    _lower("because of its structure: also against the same words in random order", _SHUFFLED_DIFFERENCE),
 )
+_AVERAGED = "Eq. (1) was averaged over problems for every head, and compared on the same problems."
 
 
-def _figure_6(context: Context) -> Check:
+def _figure_6(context: Context) -> Measurement:
     """Compare with and without CoT over all heads."""
     study = _largest(context, "W-figure-6")
     if study is None:
-        return _untested(context, "W-figure-6", f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more")
+        wanted = f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more"
+        return _missing(_FIGURE_6, context, "W-figure-6", wanted)
     model = study.models[0]
     stated, matched = (model.against("no CoT", reduction) for reduction in (PAPER, MATCHED))
     shuffled = model.against("shuffled CoT", MATCHED)
-    return Check(
-        _verdict(stated, (matched, shuffled)),
+    return Measurement(
+        {
+            _HEADS: _between(stated.heads_lower),
+            _DIFFERENCE: _between(stated.difference),
+            _MATCHED_DIFFERENCE: _between(matched.difference),
+            _SHUFFLED_DIFFERENCE: _between(shuffled.difference),
+        },
         f"lower in {lower_share(stated)} of heads; {lower_share(matched)} at equal counts, "
         f"{lower_share(shuffled)} against shuffled ({model.label})",
+        f"{study.problems} problems, {math.prod(model.layers_by_heads)} heads",
         _evidence(study, model),
-        f"{_JUDGED} That it comes from the CoT and not from its length must survive equal counts of positions, and "
+        f"{_AVERAGED} That it comes from the CoT and not from its length must survive equal counts of positions, and "
         "hold against the same words in random order.",
     )
 
 
-def _figure_7(context: Context) -> Check:
+def _together(intervals: Sequence[Interval]) -> list[Between]:
+    """Widen 95 % intervals until all of them together are right as often (Bonferroni): layers are many."""
+    normal = NormalDist()
+    wider = normal.inv_cdf(1 - 0.025 / len(intervals)) / normal.inv_cdf(0.975)
+    return [
+        Between(one.value - wider * (one.value - one.low), one.value + wider * (one.high - one.value))
+        for one in intervals
+    ]
+
+
+_EVERY_LAYER = "largest mean difference of a layer, CoT minus no CoT"
+_FIGURE_7 = (
+    _lower("heads are lower with CoT on average", _DIFFERENCE),
+    Clause("in every layer", _EVERY_LAYER, below(0), f"{_PROBLEMS}, for all layers together (Bonferroni)"),
+)
+
+
+def _figure_7(context: Context) -> Measurement:
     """Compare layer by layer."""
     study = _largest(context, "W-figure-7")
     if study is None:
-        return _untested(context, "W-figure-7", f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more")
+        wanted = f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more"
+        return _missing(_FIGURE_7, context, "W-figure-7", wanted)
     model = study.models[0]
     counts, total = {}, model.layers_by_heads[0]
     for title, reduction, (other, _) in PANELS:
@@ -110,38 +142,42 @@ def _figure_7(context: Context) -> Check:
             "lower": [index + 1 for index, layer in enumerate(layers) if layer.difference.high < 0],
             "higher": [index + 1 for index, layer in enumerate(layers) if layer.difference.low > 0],
         }
-    stated = model.against_by_layer("no CoT", PAPER)
-    # The statement is about Eq. (1) alone. Unless every layer agrees, the whole model decides: layers are many.
-    whole = _verdict(model.against("no CoT", PAPER))
-    verdict: Verdict = "holds in part" if whole == "holds" else whole
-    if all(layer.difference.high < 0 for layer in stated):
-        verdict = "holds"
+    stated = _together([layer.difference for layer in model.against_by_layer("no CoT", PAPER)])
     number = "; ".join(f"{len(found['lower'])} of {total} by {title}" for title, found in counts.items())
-    return Check(
-        verdict,
-        f"layers lower: {number} ({model.label})",
+    return Measurement(
         {
-            **_evidence(study, model),
-            "layers": counts,
-            "smallest_margin": -max(layer.difference.high for layer in stated),
-            "evaluations": study.problems * math.prod(model.layers_by_heads),
+            _DIFFERENCE: _between(model.against("no CoT", PAPER).difference),
+            # All layers are lower when the highest upper end is; one is higher when the highest lower end is.
+            _EVERY_LAYER: Between(max(one.low for one in stated), max(one.high for one in stated)),
         },
-        "The mean over the heads of each layer was compared with and without CoT; a layer is lower or higher when the "
-        "95 % interval over resampled problems says so. The verdict is about Eq. (1); the controls stand beside it.",
+        f"layers lower: {number} ({model.label})",
+        f"{study.problems} problems, {math.prod(model.layers_by_heads)} heads",
+        {**_evidence(study, model), "layers": counts, "smallest_margin": -max(one.high for one in stated)},
+        "The mean over the heads of each layer was compared with and without CoT. The verdict is about Eq. (1); the "
+        "controls stand beside it.",
     )
 
 
-def _fine_tuning(context: Context) -> Check:
+_TUNED_HEADS, _TUNED = "share of heads lower after fine-tuning", "mean difference over heads, second minus first model"
+_FINE_TUNING = (
+    Clause("most heads are lower", _TUNED_HEADS, above(0.5), _PROBLEMS),
+    _lower("heads are lower on average", _TUNED),
+)
+
+
+def _fine_tuning(context: Context) -> Measurement:
     """Compare the second model with the first, head by head, on the same CoT texts."""
     study = _largest(context, "W-figure-6", models=2)
     if study is None or study.second_against_first is None:
-        missing = f"of a model and its fine-tuned descendant on {_FEWEST_PROBLEMS} problems or more"
-        return _untested(context, "W-figure-6", missing)
+        wanted = f"of a model and its fine-tuned descendant on {_FEWEST_PROBLEMS} problems or more"
+        return _missing(_FINE_TUNING, context, "W-figure-6", wanted)
     first, second = study.models[:2]
     found = dict(zip(map(str, MEASURES), study.second_against_first, strict=True))
-    return Check(
-        _verdict(found[PAPER]),
-        f"lower in {lower_share(found[PAPER])} of heads ({second.label} against {first.label})",
+    stated = found[PAPER]
+    return Measurement(
+        {_TUNED_HEADS: _between(stated.heads_lower), _TUNED: _between(stated.difference)},
+        f"lower in {lower_share(stated)} of heads ({second.label} against {first.label})",
+        f"{study.problems} problems, {stated.heads} heads",
         {
             "first": _evidence(study, first),
             "second": _evidence(study, second),
@@ -150,7 +186,7 @@ def _fine_tuning(context: Context) -> Check:
                 for name, one in found.items()
             },
         },
-        f"{_JUDGED} Both models read the same texts, so counts of positions are equal.",
+        f"{_AVERAGED} Both models read the same texts, so counts of positions are equal.",
     )
 
 
@@ -159,24 +195,30 @@ CLAIMS = (
         "W-figure-6",
         "Pretrained models attend more sparsely (Eq. 1) to real problems with a chain of thought than without one, "
         "because real CoT data has a sparser structure.",
+        _FIGURE_6,
         _figure_6,
-        seconds=1,
+        "Section 4.3, Figure 6",
+        seconds=0.1,
         figure="W-figure-6",
         reads_figure=True,
     ),
     Claim(
         "W-figure-6-fine-tuning",
         "On the same CoT data a model fine-tuned on CoT data has lower attention entropy than the model it came from.",
+        _FINE_TUNING,
         _fine_tuning,
-        seconds=1,
+        "Section 4.3, Figure 6",
+        seconds=0.1,
         figure="W-figure-6",
         reads_figure=True,
     ),
     Claim(
         "W-figure-7",
         "The attention entropy (Eq. 1) of pretrained models is lower with CoT than without across all layers.",
+        _FIGURE_7,
         _figure_7,
-        seconds=1,
+        "Section 4.3 and Appendix C.1, Figure 7",
+        seconds=0.1,
         figure="W-figure-7",
         reads_figure=True,
     ),

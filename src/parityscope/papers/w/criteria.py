@@ -1,0 +1,75 @@
+"""Clauses that many of W's statements share: equations, events of small probability, sizes that are not the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from parityscope.core.statistics import Share, wilson_share
+from parityscope.papers.criterion import Between, Clause, Limit, above, at_most
+
+FEWEST_SEEDS = 5  # fewer trainings are an illustration
+ROUNDING = "rounding of double precision; a wrong term is far larger"
+NOT_ITS_SIZES = (
+    "the paper's own bound; sizes that run here are not Assumption 2's, whose k has no member below n ≈ 20 000, so "
+    "missing it refutes nothing"
+)
+
+
+def equation(says: str, quantity: str, *, corrected: bool = False) -> Clause:
+    """Return the clause of an equation whose two sides were computed: they agree, or differ by more than rounding.
+
+    >>> clause = equation("the gradient is the printed sum", "relative distance of both")
+    >>> [clause.verdict(distance) for distance in (1e-14, 1e-7, 0.1)]
+    ['holds', 'open', 'fails']
+    """
+    return Clause(says, quantity, at_most(1e-9), ROUNDING, above(1e-6), corrected)
+
+
+def rare(says: str, quantity: str, probability: float, allowed: str) -> Clause:
+    """Return the clause of an event that may happen with a probability: a share of draws with its interval decides.
+
+    >>> from parityscope.core.statistics import wilson_share
+    >>> clause = rare("the bound holds", "share of draws beyond the bound", 0.1, "δ = 0.1")
+    >>> [clause.verdict(wilson_share(*counts)) for counts in ((0, 60), (1, 10), (30, 60))]
+    ['holds', 'open', 'fails']
+    """
+    return Clause(says, quantity, at_most(probability), f"the paper's probability, {allowed}; a 95 % interval")
+
+
+def at_sizes_that_run(says: str, quantity: str, limit: Limit) -> Clause:
+    """Return the clause of a training at sizes that run here: it can confirm what it shows, and refutes nothing.
+
+    >>> at_sizes_that_run("attention is one-hot", "distance", at_most(1e-8)).refuting is None
+    True
+    """
+    return Clause(says, quantity, limit, NOT_ITS_SIZES, "never")
+
+
+def span_of_seeds(values: Sequence[float]) -> Between | None:
+    """Return between what a number of several trainings lies; of fewer than five, nothing that decides.
+
+    >>> span_of_seeds([0.5, 0.25, 0.75, 0.5, 0.5]), span_of_seeds([0.5, 0.25])
+    (Between(low=0.25, high=0.75), None)
+    """
+    return Between(min(values), max(values)) if len(values) >= FEWEST_SEEDS else None
+
+
+def share_of_seeds(shown: Sequence[bool]) -> Share | None:
+    """Return in which share of trainings something showed, with its interval; of fewer than five, nothing.
+
+    >>> str(share_of_seeds([True] * 5)), share_of_seeds([True] * 4)
+    ('5/5 (57%–100%)', None)
+    """
+    return wilson_share(sum(shown), len(shown)) if len(shown) >= FEWEST_SEEDS else None
+
+
+def relative_distance(found: Tensor, wanted: Tensor) -> float:
+    """Return the largest difference of two tensors over the largest entry of the second.
+
+    >>> import torch
+    >>> relative_distance(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 4.0]))
+    0.25
+    """
+    return float((found - wanted).abs().max() / wanted.abs().max())
