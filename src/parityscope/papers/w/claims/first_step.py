@@ -19,7 +19,8 @@ from parityscope.papers.w.instance import Instance, instance, second_instance
 from parityscope.papers.w.noise_free import noise_free_instance
 
 _SIZES = {"n": 8, "k": 3, "d": 256, "m": 8, "batch": 512}
-_SMALL = {"n": 5, "k": 2, "d": 64, "m": 2, "batch": 12}  # of counterexamples, which plain code replays
+_SMALL = {"n": 5, "k": 2, "d": 64, "m": 2, "batch": 12, "seed": 0}  # of counterexamples, which plain code replays
+_SMALL_RATE = 0.1
 _DELTA = 0.9  # of the probabilities; thirty draws without an exception are surely below 0.13 δ
 
 
@@ -82,7 +83,7 @@ def _lemma_14(context: Context) -> Measurement:
     )
 
 
-def _where_printed_is_off(made: Instance) -> dict[str, Any]:
+def _where_printed_is_off(made: Instance, **more: float) -> dict[str, Any]:
     """Return the counterexample to the printed gradient: a neuron and an entry, with both numbers."""
     off = (formulas.attended_gradient_as_printed(made) - made.gradient_attended).abs()
     if float(off.max()) <= 1e-6 * float(made.gradient_attended.abs().max()):
@@ -90,7 +91,7 @@ def _where_printed_is_off(made: Instance) -> dict[str, Any]:
     r, entry = (int(one) for one in torch.unravel_index(off.argmax(), off.shape))
     printed = float(formulas.attended_gradient_as_printed(made)[r, entry])
     slope = float(made.gradient_attended[r, entry])
-    where = {**_SMALL, "seed": 0, "neuron": r, "entry": entry}
+    where = {**_SMALL, **more, "neuron": r, "entry": entry}
     return {"counterexample": {**where, "printed": printed, "slope": slope}}
 
 
@@ -104,7 +105,7 @@ def _replay_gradient(made: Instance, stored: Mapping[str, Any]) -> list[Replay]:
 
 
 def _replay_14(stored: Mapping[str, Any]) -> list[Replay]:
-    return _replay_gradient(instance(**{name: stored[name] for name in (*_SMALL, "seed")}), stored)
+    return _replay_gradient(instance(**{name: stored[name] for name in _SMALL}), stored)
 
 
 _LIMIT_15, _DRAWN_15 = (
@@ -207,18 +208,23 @@ def _lemma_17(context: Context) -> Measurement:
         },
         f"second step: off by {printed:.1%} as printed, {counted:.0e} with α for ᾱ; change {max(changes):.4f} ε",
         f"{count} starts with two batches each, all 2^{_SIZES['n']} inputs for the changes",
-        {"largest_change_over_epsilon": max(changes), "rate": rate, **_SIZES, **_where_printed_is_off(_small_second())},
+        {
+            "largest_change_over_epsilon": max(changes),
+            "rate": rate,
+            **_SIZES,
+            **_where_printed_is_off(_second(**_SMALL), rate=_SMALL_RATE),
+        },
         "A first step was taken at the largest rate of Lemma 5.4, and the second batch's gradient compared with both "
         "sums: as in Lemma 14, the printed ᾱ should be the counted α.",
     )
 
 
-def _small_second() -> Instance:
-    return second_instance(instance(**_SMALL), rate=0.1)
+def _second(rate: float = _SMALL_RATE, **sizes: int) -> Instance:
+    return second_instance(instance(**sizes), rate, sizes["seed"])
 
 
 def _replay_17(stored: Mapping[str, Any]) -> list[Replay]:
-    return _replay_gradient(_small_second(), stored)
+    return _replay_gradient(_second(stored["rate"], **{name: stored[name] for name in _SMALL}), stored)
 
 
 _OWN_SUM = "dL/dW_{r,1:d} = (h_r/B) Σ 1(ν > 0) δ e"
