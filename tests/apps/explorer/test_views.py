@@ -84,10 +84,10 @@ def test_results_show_what_is_stored(folder):
     results = Results(folder)
     summary = results.summary()
     counts = {one["id"]: one["rows"] for one in summary["experiments"]}
-    assert (counts["H1-success"], counts["training"]) == (6, 6)  # another figure may share one of them
+    assert (counts["H1-success"], counts["training"]) == (7, 7)  # another figure may share one of them
     shown = results.experiment("H1-success")
     assert shown["scale"] == "smoke"
-    assert len(shown["table"]["rows"]) == 6
+    assert len(shown["table"]["rows"]) == 7
     learned = {row["config"]["label"]: row["numbers"]["learned"] for row in shown["rows"]}
     assert learned["bounded"] == 1.0  # of the seeds
     assert {row["config"]["recipe.name"] for row in shown["rows"]} >= {"bounded", "as-written"}
@@ -123,7 +123,7 @@ def test_a_cell_is_replayed_as_it_was_trained(folder):
             live = LiveSettings.model_validate(rows[row.config.label])
             assert live.resolved().model_dump(exclude=TEXTS) == row.config.training.recipe.model_dump(exclude=TEXTS)
             assert live.problem() == row.config.training.problems()[0]
-    assert sum(settings is not None for settings in rows.values()) == 5
+    assert sum(settings is not None for settings in rows.values()) == 6
 
 
 TEXTS = {"summary", "beyond_pairs", "on_samples"}

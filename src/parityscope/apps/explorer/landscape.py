@@ -54,7 +54,7 @@ def landscape(settings: LandscapeSettings) -> dict[str, Any]:
     >>> risk.shape, torch.equal(risk, risk.T)  # two heads may change places
     (torch.Size([8, 8]), True)
     >>> [round(share, 3) for share in drawn["shares"]]  # how little of the gradient knows of B
-    [0.025, 0.025, 0.025]
+    [0.025, 0.037, 0.052]
     """
     recipe, problem = settings.resolved(), settings.problem()
     heads = int(recipe.heads or problem.k)

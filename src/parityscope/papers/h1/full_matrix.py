@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import product
 from typing import ClassVar
 
 import torch
@@ -41,7 +43,11 @@ def full_risk(matrices: Tensor, n: int, support: tuple[int, ...]) -> Tensor:
 
 
 def whole(heads: Tensor) -> Tensor:
-    """Return the matrices of H1's start: a13 and a14 on the circle, 0 otherwise, (batch, k, 4, 4)."""
+    """Return the matrices of H1's start: a13 and a14 on the circle, 0 otherwise, (batch, k, 4, 4).
+
+    >>> whole(torch.tensor([[[0.6, 0.8]]]))[0, 0, 0].tolist()
+    [0.0, 0.0, 0.6000000238418579, 0.800000011920929]
+    """
     matrices = heads.new_zeros(*heads.shape[:-1], 4, 4)
     matrices[..., 0, 2:] = heads
     return matrices
@@ -121,10 +127,10 @@ def first_gradient_by_hand(n: int, support: Sequence[int], heads: Sequence[Seque
     """Return the risk's slopes in a11, a12, a13, a14 of the first head by differences over plain loops.
 
     A second route to the same numbers: no tensors, no autograd.
-    """
-    import math
-    from itertools import product
 
+    >>> [round(slope, 3) for slope in first_gradient_by_hand(4, (0, 2), starts([0], 2)[0].tolist())]
+    [3.216, -3.216, -1.059, 1.06]
+    """
     places = [(math.sin(2 * math.pi * j / n), math.cos(2 * math.pi * j / n)) for j in range(1, n + 1)]
 
     def readout(score: float) -> float:

@@ -38,7 +38,8 @@ _KINDS = ("end in a strict minimum", "learn", "learn, all of A trained")
 def _supports(n: int, three: bool) -> list[tuple[int, ...]]:
     """Return one pair of hidden bits for every distance on the circle, and two triples."""
     pairs = [(0, distance) for distance in range(1, n // 2 + 1)]
-    return [*pairs, (0, 1, 2), (0, n // 3, 2 * n // 3)] if three else [*pairs]
+    triples = dict.fromkeys([(0, 1, 2), (0, n // 3, 2 * n // 3)])  # the same one at n = 4
+    return [*pairs, *triples] if three else [*pairs]
 
 
 def _ends(sizes: Iterable[int], seeds: int, steps: int, certified: int, *, three: bool = True) -> list[Ends]:
@@ -79,7 +80,7 @@ def _name(support: Sequence[int]) -> str:
     return "{" + ", ".join(map(str, support)) + "}"
 
 
-def ends_of(rows: Sequence[Row[Any, Any]]) -> list[EndsRow]:
+def _trained_as_proved(rows: Sequence[Row[Any, Any]]) -> list[EndsRow]:
     """Return the rows in which a13 and a14 are trained."""
     return [row for row in rows if isinstance(row.config, Ends)]
 
@@ -99,7 +100,7 @@ def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
     """Draw what becomes of the starts, and the risk through one minimum."""
     figure, (left, right) = new_figure(13.5, 5.2, 1, 2, width_ratios=(2.6, 1))
     _draw_shares(left, rows)
-    _draw_valley(right, ends_of(rows))
+    _draw_valley(right, _trained_as_proved(rows))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=9)
     return figure
@@ -108,7 +109,7 @@ def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
 def _draw_shares(axes: Axes, rows: Sequence[Row[Any, Any]]) -> None:
     place, ticks, whole = 0.0, list[tuple[float, str]](), _whole(rows)
     bars: dict[str, list[tuple[float, Share]]] = {kind: [] for kind in _KINDS}
-    for n, group in groupby(ends_of(rows), key=lambda row: row.config.n):
+    for n, group in groupby(_trained_as_proved(rows), key=lambda row: row.config.n):
         first = place
         for row in group:
             support = row.config.support
@@ -164,12 +165,12 @@ def table(rows: Sequence[Row[Any, Any]]) -> Table:
             certified = [first.risk[:10], f"{first.gradient:.0e}", f"{first.eigenvalues[0]:.3f}", f"{first.radius:.1e}"]
         return [str(n), _name(support), *shares, *certified, f"{of.largest_rise:.0e}"]
 
-    return Table(header, [cells(row) for row in ends_of(rows)])
+    return Table(header, [cells(row) for row in _trained_as_proved(rows)])
 
 
 def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
     """Set Theorem 5 and Lemma 8 beside the minima."""
-    cells, whole = ends_of(rows), _whole(rows).values()
+    cells, whole = _trained_as_proved(rows), _whole(rows).values()
     ended = sum(sum(row.numbers.in_strict_minimum) for row in cells)
     learned = sum(sum(row.numbers.learned) for row in cells)
     tried = sum(len(row.config.seeds) for row in cells)
