@@ -107,7 +107,7 @@ def growth() -> Iterator[Measurement]:
 
 
 def spectral() -> Iterator[Measurement]:
-    """Spectral where both run, and at n = 1000, with the error it proves."""
+    """Spectral where both run, and at n = 1000, with the error it estimates."""
     for n in (40, 48):
         c = attention(n, spread=0.1)
         fast, slow = engine("spectral", n), engine("split", n)

@@ -131,7 +131,7 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ..
 
 
 def _note(setting: dict[str, Any]) -> str:
-    """Return what else a reader of the ratio should know: CPU time, memory, proved error, what was found."""
+    """Return what else a reader of the ratio should know: CPU time, memory, estimated error, what was found."""
     notes = []
     if "cpu_seconds" in setting:
         other = setting.get("other_cpu_seconds")
@@ -140,7 +140,7 @@ def _note(setting: dict[str, Any]) -> str:
     if "peak_gigabytes" in setting:
         notes.append(f"process peak {setting['peak_gigabytes']:g} GB")
     if "error_bound" in setting:
-        notes.append(f"proved error {setting['error_bound']:.0e}")
+        notes.append(f"estimated error {setting['error_bound']:.0e}")
     if "found" in setting:
         notes.append(f"found {setting['found']}, the other {setting['other_found']}")
     if "ratio_is" in setting:

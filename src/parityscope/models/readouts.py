@@ -103,7 +103,7 @@ class Readout(nn.Module):
         return None
 
     def analytic(self) -> Analytic | None:
-        """Return f on complex numbers with its branch points, or None; fast engines fit it with a proved error."""
+        """Return f on complex numbers with its branch points, or None; fast engines fit it, with an estimated error."""
         return None
 
     def relu_sum(self) -> ReluSum | None:

@@ -20,7 +20,7 @@ _MERGE = 1e-13  # weights this close, relative to the largest, count as equal
 
 
 def evaluate_pieces(runs: Runs, pieces: Pieces, bias: float, engine: str, tolerance: float) -> tuple[Mean, str]:
-    """Return the mean by the named engine, or by the cheapest one whose proved error meets the tolerance; and its name.
+    """Return the mean by the named engine, or by the cheapest whose estimated error meets the tolerance; and its name.
 
     For f(S) = 1 − S and weights that add up to at most 2, the hinge never clips: the risk is 1 + E[yS] = 1 − c_i/2.
 

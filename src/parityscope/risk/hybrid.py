@@ -1,7 +1,7 @@
 """Half-trained attention at large n: a few heavy positions are enumerated, the diffuse rest is spectral.
 
 For each of the 2^h patterns of the heavy bits the score of the rest is shifted and its label perhaps flipped; the rest
-alone is diffuse, so its characteristic function decays and its window is narrow. Means and proved errors average.
+alone is diffuse, so its characteristic function decays and its window is narrow. Means and estimated errors average.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def heavy_positions(c: Tensor) -> Tensor:
 
 
 def hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> RunMean:
-    """Return E[L(y f(S))], its gradient (n,) and a proved error, for one run.
+    """Return E[L(y f(S))], its gradient (n,) and an estimated error, for one run.
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips, and a hidden bit of weight 0.8 leaves a risk of 1 − 0.8/2.
 

@@ -77,7 +77,7 @@ def population_risk(
     engine : str
         "auto" takes the closed form for sums of cosines; for other frozen readouts of an additive score the cheapest of
         split (about 2^{n/2} steps), grouped (few distinct weights) and spectral (diffuse attention at large n) whose
-        proved error meets `tolerance`; for H2's readout beyond n = 30 the pair engine, whose error bound may exceed
+        estimated error meets `tolerance`; for H2's readout beyond n = 30 the pair engine, whose error bound may exceed
         `tolerance`; and enumerates everything else. Any of them can be named.
     tolerance : float
         The largest error that "auto" accepts from an engine that approximates.

@@ -14,7 +14,7 @@ from parityscope.risk.law import Law
 
 
 class Mean(NamedTuple):
-    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and a proved error.
+    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and an estimated error.
 
     >>> Mean(torch.tensor([0.5]), by_weight=None, by_offset=None).error_bound  # exact, no gradient wanted
     0.0
@@ -27,7 +27,7 @@ class Mean(NamedTuple):
 
 
 class RunMean(NamedTuple):
-    """E[L] of one run, its gradient (n,), the derivative E[L′(S)] by an offset of S, and a proved error of the value.
+    """E[L] of one run, its gradient (n,), the derivative E[L′(S)] by an offset of S, and the value's estimated error.
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the risk is 1 + E[yS], and ∂/∂c_j is E[y x_j].
 

@@ -1,4 +1,4 @@
-"""Smooth losses and readouts as piecewise polynomials with a proved error.
+"""Smooth losses and readouts as piecewise polynomials with an estimated error.
 
 Chebyshev interpolation of degree d on an interval errs by at most 4 M rho^-d / (rho - 1) if the
 function is analytic and at most M in modulus inside the Bernstein ellipse rho.  All branch cuts
@@ -63,7 +63,7 @@ def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
 
 
 def _fit(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, float]:
-    """One label's function, given as consecutive analytic stretches; returns the proved error."""
+    """One label's function, given as consecutive analytic stretches; returns the estimated error."""
     rows: list[tuple[float, list[float], float]] = []
     worst = 0.0
     for part in parts:

@@ -222,7 +222,10 @@ def _beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
 
 
 def _value_bound(k: int, pieces: Pieces, sides: list[_Jumps], w: _Window, acc: _Sums, reach: float) -> float:
-    """Proved error of the value: rounding, frequencies beyond reach or skipped, sums outside the window, the pieces."""
+    """Estimated error: rounding, frequencies beyond reach or skipped, sums outside the window, the pieces.
+
+    The constants of the last two are not derived anywhere yet, so that it is no proof.
+    """
     base, jump = 2 * math.pi / w.period, torch.cat([s.size for s in sides])
     unseen = math.exp(-_NEGLIGIBLE)
     density = (96 / 95) ** 2 * (acc.mass + 2 * reach * unseen)  # Esseen
@@ -238,9 +241,9 @@ def _value_bound(k: int, pieces: Pieces, sides: list[_Jumps], w: _Window, acc: _
 
 
 def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMean:
-    """Return E[L(y f(S))], its gradient and a proved error of the value, for one run; c (n,) float64, mask (n,) bool.
+    """Return E[L(y f(S))], its gradient and the value's estimated error, for one run; c (n,) float64, mask (n,) bool.
 
-    Frequencies are scanned until the proved error is below ``tol``, the last reach is scanned, or the budget is spent;
+    Frequencies are scanned until the estimate is below ``tol``, the last reach is scanned, or the budget is spent;
     the bound holds in every case. The gradient jumps wherever an S meets a corner of the loss and has no bound.
 
     For f(S) = 1 - S and 0 <= S <= 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 - c/2:

@@ -140,7 +140,8 @@ def _draw_valley(axes: Axes, rows: Sequence[EndsRow]) -> None:
         axes.text(0.5, 0.5, "no strict minimum was found", ha="center", transform=axes.transAxes)
         axes.set_axis_off()
         return
-    shown = max(with_minima, key=lambda row: row.numbers.minima[0].eigenvalues[0])
+    pairs = [row for row in with_minima if len(row.config.support) == 2] or with_minima  # four lines can be read
+    shown = max(pairs, key=lambda row: row.numbers.minima[0].eigenvalues[0])
     minimum = shown.numbers.minima[0]
     for index, (line, eigenvalue) in enumerate(zip(shown.arrays["valley"], minimum.eigenvalues, strict=True)):
         axes.plot(distances(), line, color=colour(index % 6), label=f"curvature {eigenvalue:.2f}")

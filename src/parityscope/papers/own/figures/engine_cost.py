@@ -23,7 +23,7 @@ TEXT = (
     "Time for one value with its gradient (three heads, zig-zag readout, squared hinge, diffuse attention; the "
     "closed form has the cosine readout), against the number of bits. Enumeration doubles with every bit, split with"
     " every second one; grouped (all weights equal) and spectral (weights that differ by about 10 %) grow slowly "
-    "with n, and the closed form linearly. Every point is exact to rounding, or has a proved error below 1e-9."
+    "with n, and the closed form linearly. Every point is exact to rounding, or has an estimated error below 1e-9."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 14, "paper": 60}
 TIMED = True  # rows are timings: never measured beside other work
@@ -131,7 +131,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
 
 
 def table(rows: Sequence[_Row]) -> Table:
-    """Return every point with its proved error."""
+    """Return every point with its estimated error."""
     header = ["engine", "n", "seconds", "error bound"]
     return Table(
         header,
