@@ -14,6 +14,7 @@ EXPECTED = {
     ("temperature", "n/4"): 50.0,
     ("numbers_per_head", "log² n"): math.ceil(math.log(200) ** 2),
     ("numbers_per_head", "3k log n"): math.ceil(9 * math.log(200)),
+    ("learning_rate", "0.04/k²"): 0.04 / 9,
     ("learning_rate", "theorem-5"): theory.theorem_5_learning_rate(3, 0.5, 0.01),
     ("learning_rate", "one-step"): theory.one_step_learning_rate(200, 2),
     ("steps", "max(3000, 20n)"): 4000,

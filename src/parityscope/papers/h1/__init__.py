@@ -26,7 +26,8 @@ PAPER = Paper(
     claims={
         "expressing": ("H1-proposition-3-ffnn", "H1-proposition-3-transformer"),
         "networks": ("H1-proposition-4",),
-        "convergence": ("H1-theorem-5", "H1-theorem-5-entries", "H1-lemma-8", "H1-remark-9", "H1-remark-10"),
+        "convergence": ("H1-theorem-5", "H1-theorem-5-entries", "H1-lemma-8"),
+        "few_numbers": ("H1-remark-9", "H1-remark-10"),
         "learned_heads": ("H1-figure-2",),
         "fixed_attention": ("H1-theorem-11", "H1-remark-12"),
         "hard_attention": ("H1-remark-13", "H1-corollary-20"),

@@ -1,0 +1,132 @@
+"""What many descents of H1's heads came to: shares, certified minima, and a stored minimum computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from mpmath import mp
+
+from parityscope.core.statistics import Share, median, wilson_share
+from parityscope.papers.claim import Context, Replay
+from parityscope.papers.h1.circle import Circle
+from parityscope.papers.h1.digits import PlainRisk
+from parityscope.papers.h1.ends import LEARNED, Ends, EndsNumbers
+from parityscope.papers.h1.figures import where_it_ends
+from parityscope.papers.h1.minima import MinimumNumbers
+from parityscope.records import Row
+
+_AT_REST = 1e-30  # in 40 digits; double precision ends at 1e-15
+
+
+@dataclass(frozen=True)
+class Descents:
+    """The rows of one scale's descents.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of `Ends`.
+
+    >>> from parityscope.papers.claim import computed
+    >>> found = Descents([computed(Ends(n=4, support=(0, 2), seeds=(0, 1, 2), steps=5))])
+    >>> str(found.share("learned")), found.minima, found.counterexample()
+    ('0/3 (0%–56%)', [], {})
+    """
+
+    rows: Sequence[Row[Ends, EndsNumbers]]
+
+    @staticmethod
+    def configs(context: Context) -> list[Ends]:
+        """Return the descents of a scale, those of the figure."""
+        return [one for one in where_it_ends.CONFIGS[context.scale] if isinstance(one, Ends)]
+
+    @classmethod
+    def of(cls, context: Context) -> Descents:
+        """Return the descents of a scale with their rows."""
+        return cls([context.row(one) for one in cls.configs(context)])
+
+    @property
+    def minima(self) -> list[MinimumNumbers]:
+        """The minima whose certificate is complete: at rest in 40 digits, convex on a box around."""
+        found = [minimum for row in self.rows for minimum in row.numbers.minima]
+        return [one for one in found if one.gradient < _AT_REST and one.least_curvature > 0 and one.radius > 0]
+
+    @property
+    def highest(self) -> MinimumNumbers | None:
+        """The certified minimum with the largest risk."""
+        return max(self.minima, key=lambda one: float(one.risk), default=None)
+
+    def share(self, kind: str) -> Share:
+        """Return the share of starts that "learned", or ended "in_strict_minimum"."""
+        flags = [flag for row in self.rows for flag in getattr(row.numbers, kind)]
+        return wilson_share(sum(flags), len(flags))
+
+    def counterexample(self) -> dict[str, Any]:
+        """Return the highest minimum as a claim's evidence holds it; nothing where there is none."""
+        return {} if self.highest is None else {"counterexample": self.highest.model_dump(mode="json")}
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Return every size and support in plain numbers."""
+        return [
+            {
+                "n": row.config.n,
+                "support": list(row.config.support),
+                "starts": len(row.config.seeds),
+                "steps": row.config.steps,
+                "rate": row.config.rate,
+                "learned": sum(row.numbers.learned),
+                "in_strict_minimum": sum(row.numbers.in_strict_minimum),
+                "median_risk": median(row.numbers.risk),
+                "largest_rise_of_the_risk": row.numbers.largest_rise,
+            }
+            for row in self.rows
+        ]
+
+
+def replay_minimum(stored: Mapping[str, Any]) -> list[Replay]:
+    """Compute a stored minimum again: the risk by the model itself, its slope and curvature by differences.
+
+    >>> from parityscope.papers.h1.minima import certify
+    >>> heads = torch.tensor([[-0.005169, -0.964309], [-0.005169, 0.964309]])
+    >>> stored = certify(6, (0, 1), "1/6", "0.01", heads, seed=0).model_dump()
+    >>> [replay.confirms for replay in replay_minimum(stored)]
+    [True, True, True]
+    """
+    heads = torch.tensor([[float(a), float(b)] for a, b in stored["heads"]], dtype=torch.float64)
+    support = tuple(stored["support"])
+    risk = float(Circle(stored["n"], len(support), 1 / stored["n"], float(stored["b"])).risk(heads, support))
+    slope, curvature = _by_differences(stored)
+    digits = "differences of the risk in 40 digits"
+    return [
+        Replay("risk", float(stored["risk"]), risk, "the model on all inputs", confirms=risk > LEARNED),
+        Replay("length of the gradient", stored["gradient"], slope, digits, confirms=slope < 1e-15),
+        Replay("least curvature", stored["eigenvalues"][0], curvature, digits, confirms=curvature > 0),
+    ]
+
+
+def _by_differences(stored: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the length of the gradient and the Hessian's least eigenvalue at a stored point, from risks alone."""
+    size = 2 * len(stored["heads"])
+    with mp.workdps(40):
+        plain = PlainRisk(mp, stored["n"], tuple(stored["support"]), stored["tau"], stored["b"])
+        point = [mp.mpf(text) for head in stored["heads"] for text in head]
+        step = mp.mpf(10) ** -10
+
+        def risk(*moves: tuple[int, int]) -> Any:
+            moved = list(point)
+            for axis, sign in moves:
+                moved[axis] += sign * step
+            return plain.risk([moved[start : start + 2] for start in range(0, size, 2)])
+
+        here, up, down = risk(), [risk((i, 1)) for i in range(size)], [risk((i, -1)) for i in range(size)]
+        slope = mp.norm(mp.matrix([(up[i] - down[i]) / (2 * step) for i in range(size)]))
+        hessian = mp.matrix(size, size)
+        for i in range(size):
+            hessian[i, i] = (up[i] + down[i] - 2 * here) / step**2
+            for j in range(i):
+                both = risk((i, 1), (j, 1)) + risk((i, -1), (j, -1))
+                hessian[i, j] = hessian[j, i] = (both - up[i] - down[i] - up[j] - down[j] + 2 * here) / (2 * step**2)
+        return float(slope), float(min(mp.eigsy(hessian, eigvals_only=True)))
