@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,51 @@ from mpmath import mp
 
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.papers.claim import Context, Replay
+from parityscope.papers.figure import Scale
 from parityscope.papers.h1.circle import Circle
 from parityscope.papers.h1.digits import PlainRisk
 from parityscope.papers.h1.ends import LEARNED, Ends, EndsNumbers
-from parityscope.papers.h1.figures import where_it_ends
+from parityscope.papers.h1.full_matrix import FullMatrix
 from parityscope.papers.h1.minima import MinimumNumbers
 from parityscope.records import Row
+
+
+def _supports(n: int, three: bool) -> list[tuple[int, ...]]:
+    """Return one pair of hidden bits for every distance on the circle, and two triples."""
+    pairs = [(0, distance) for distance in range(1, n // 2 + 1)]
+    triples = dict.fromkeys([(0, 1, 2), (0, n // 3, 2 * n // 3)])  # the same one at n = 4
+    return [*pairs, *triples] if three else [*pairs]
+
+
+def _ends(sizes: Iterable[int], seeds: int, steps: int, certified: int, *, three: bool = True) -> list[Ends]:
+    return [
+        Ends(n=n, support=support, seeds=tuple(range(seeds)), steps=steps, certified=certified)
+        for n in sizes
+        for support in _supports(n, three)
+    ]
+
+
+def _full(cells: Iterable[tuple[int, tuple[int, ...]]], seeds: int, steps: int) -> list[FullMatrix]:
+    return [FullMatrix(n=n, support=support, seeds=tuple(range(seeds)), steps=steps) for n, support in cells]
+
+
+_SHOWN = ((0, 1), (0, 3))  # neighbours, and the farthest apart at n = 6
+# What the figure shows and the claims judge.
+DESCENTS: dict[Scale, list[Ends | FullMatrix]] = {
+    "smoke": [*_ends((4, 6), 8, 600, 1, three=False), *_full([(4, (0, 2))], 16, 60)],
+    "demo": [
+        *(one for one in _ends((6, 8), 16, 2000, 1, three=False) if one.support in _SHOWN),
+        *_full([(6, (0, 1))], 16, 600),
+    ],
+    "reference": [
+        *_ends((4, 6, 8, 10), 32, 10_000, 3),
+        *_full([(4, (0, 1)), (4, (0, 2)), (6, (0, 1)), (6, (0, 2)), (6, (0, 3))], 32, 5000),
+    ],
+    "paper": [
+        *_ends((4, 5, 6, 7, 8, 9, 10, 12), 100, 20_000, 5),
+        *_full([(n, (0, distance)) for n in (4, 6, 8) for distance in range(1, n // 2 + 1)], 100, 20_000),
+    ],
+}
 
 _AT_REST = 1e-30  # in 40 digits; double precision ends at 1e-15
 
@@ -41,7 +80,7 @@ class Descents:
     @staticmethod
     def configs(context: Context) -> list[Ends]:
         """Return the descents of a scale, those of the figure."""
-        return [one for one in where_it_ends.CONFIGS[context.scale] if isinstance(one, Ends)]
+        return [one for one in DESCENTS[context.scale] if isinstance(one, Ends)]
 
     @classmethod
     def of(cls, context: Context) -> Descents:

@@ -15,9 +15,8 @@ from parityscope.papers.attack import maximise, tried_by
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.h1.circle import SEED, SMOOTHING, Circle, unit_heads
-from parityscope.papers.h1.descents import Descents, replay_minimum
+from parityscope.papers.h1.descents import DESCENTS, Descents, replay_minimum
 from parityscope.papers.h1.ends import LEARNED, MOVING_RATE
-from parityscope.papers.h1.figures import where_it_ends
 from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers, first_gradient_by_hand
 from parityscope.papers.h1.minima import starts
 from parityscope.records import Row
@@ -120,7 +119,7 @@ _FULL_CLAUSES = (
 
 
 def _full_matrices(context: Context) -> list[FullMatrix]:
-    return [one for one in where_it_ends.CONFIGS[context.scale] if isinstance(one, FullMatrix)]
+    return [one for one in DESCENTS[context.scale] if isinstance(one, FullMatrix)]
 
 
 def _full_matrix(context: Context) -> Measurement:
