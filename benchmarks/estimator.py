@@ -1,7 +1,8 @@
 """How long does it take to find a hidden interaction, and what does a random forest make of the same table?
 
-`parityscope bench estimator` prints these ratios. Both see the same tables and are told k; `found` counts the tables in
-which exactly the hidden columns were named. `parityscope reproduce estimator-benchmark` has every method.
+`parityscope bench estimator` prints these ratios. Both see the same fresh tables and are told k; `found` counts the
+tables in which exactly the hidden columns were named. `parityscope reproduce estimator-benchmark` has more methods,
+`python benchmarks/peers.py` those of other packages, with settings chosen for them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from parityscope.core.benchmarking import Measurement, compare
-from parityscope.estimator.baselines import OTHERS, OURS
-from parityscope.papers.own.figures.estimator_benchmark import TableKind, draw_table, label_of
+from parityscope.estimator.baselines import OTHERS, OURS, Asked
+from parityscope.estimator.comparison import FIRST_FRESH
+from parityscope.estimator.planted import TableKind
 
 TABLES = 5
 KINDS = (
@@ -24,11 +26,12 @@ KINDS = (
 
 def run() -> Iterator[Measurement]:
     """Yield one measurement per kind of table."""
-    ours, forest = OURS["auto"], OTHERS["random forest"]
+    forest = OTHERS["random forest"]
+    finders = (OURS["auto"].find, partial(forest.find, **forest.settings[0]))
     for kind in KINDS:
-        tables = [draw_table(kind, seed) for seed in range(TABLES)]
-        found = [sum(find(X, y, kind.k, 0) == tuple(B) for X, y, B in tables) for find in (ours, forest)]
-        X, y, _ = tables[0]
+        tables = [kind.draw(FIRST_FRESH + seed) for seed in range(TABLES)]
+        asked = Asked(kind.k)
+        found = [sum(find(table.X, table.y, asked) == table.columns for table in tables) for find in finders]
         setting = {
             "n": kind.n,
             "k": kind.k,
@@ -37,6 +40,5 @@ def run() -> Iterator[Measurement]:
             "found": f"{found[0]} of {TABLES}",
             "other_found": f"{found[1]} of {TABLES}",
         }
-        name = label_of(kind).replace("\n", ", ")
-        calls = (partial(find, X, y, kind.k, 0) for find in (ours, forest))
-        yield compare(name, *calls, "random forest", setting, repeats=2)
+        calls = (partial(find, tables[0].X, tables[0].y, asked) for find in finders)
+        yield compare(str(kind), *calls, "random forest", setting, repeats=2)

@@ -3,6 +3,7 @@
 Run: python benchmarks/quote.py
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -31,6 +32,36 @@ def markdown(rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
+FRONTIER, FOUND = ROOT / "benchmarks" / "fit_frontier.json", DOCS / "what-we-found.md"
+_FRONTIER = re.compile(r"(<!-- frontier:begin -->\n).*?(<!-- frontier:end -->)", flags=re.S)
+
+
+def frontier(measured):
+    """Return how far `fit` sees, as a table, and how often it invents."""
+    lines = [
+        "| columns | hidden | rows | wrong labels | found | median | longest | memory |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in measured["frontier"]:
+        columns, noise = f"{one['n']:,}".replace(",", " "), f"{one['noise']:.0%}".replace("%", " %")
+        columns = columns if one["n"] >= 10_000 else str(one["n"])
+        seconds = f"{one['processor']:.2g} s | {one['longest']:.2g} s"
+        found = f"{one['found']}/{one['tables']}"
+        lines.append(
+            f"| {columns} | {one['k']} | {one['rows']} | {noise} | {found} | {seconds} | {one['megabytes']} MB |"
+        )
+    invented = ", ".join(f"{one['kind']} {one['found']}" for one in measured["labelings"])
+    return (
+        "\n".join(lines)
+        + f"\n\nAnswers in 1000 random labelings of each kind of table, where 10 are allowed: {invented}.\n"
+    )
+
+
+def with_frontier(page, measured):
+    """Return the text of a page with the table of these measurements."""
+    return _FRONTIER.sub(lambda match: match[1] + frontier(measured) + match[2], page)
+
+
 def quoted(page, results):
     """Return the text of a page with its tables from these results."""
 
@@ -49,3 +80,4 @@ def quoted(page, results):
 if __name__ == "__main__":
     for path in PAGES:
         path.write_text(quoted(path.read_text(), stored_results(RESULTS.read_text())))
+    FOUND.write_text(with_frontier(FOUND.read_text(), json.loads(FRONTIER.read_text())))

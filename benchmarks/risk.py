@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from parityscope.core.benchmarking import Measurement, compare, measure
 from parityscope.models import AdditiveScore, ZigZag
+from parityscope.papers.own.figures.engine_cost import Attention, log_attention
 from parityscope.problems import Parity, bits_of, draw_problems
 from parityscope.risk import population_risk
 from parityscope.training.learning import learn
@@ -122,6 +123,18 @@ def spectral() -> Iterator[Measurement]:
         yield Measurement(f"{risk.engine} n=1000, spread {spread}", None, seconds, None, None, setting)
 
 
+def every_size() -> Iterator[Measurement]:
+    """Whichever engine answers, for three kinds of attention, with its bound: no size without one."""
+    kinds: tuple[Attention, ...] = ("even", "log-normal", "half-trained")
+    for n in (12, 20, 40, 60, 100, 200, 1000):
+        for kind in kinds:
+            c = K * log_attention(kind, n, K).softmax(0)
+            risk = population_risk(Weights(c), Parity(n, tuple(range(K))))
+            seconds, cpu = measure(partial(engine("auto", n), c), 1)
+            setting = {"n": n, "attention": kind, "error_bound": float(risk.error_bound), "cpu_seconds": round(cpu, 4)}
+            yield Measurement(f"{risk.engine} n={n}, {kind}", None, seconds, None, None, setting)
+
+
 def batching() -> Iterator[Measurement]:
     """One batch of 64 runs against 64 single runs, and a training of 64 runs × 500 steps."""
     n, fast = 20, engine("split", 20)
@@ -153,3 +166,4 @@ def run() -> Iterator[Measurement]:
     yield from against_enumeration()
     yield from batching()
     yield from spectral()
+    yield from every_size()

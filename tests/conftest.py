@@ -25,3 +25,14 @@ def smoke_store(tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     return Store(shared / "smoke-rows")
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """Return a real Slurm of one node on loopback; tests that ask for it skip where it is not installed."""
+    import slurm_cluster
+
+    if slurm_cluster.MISSING:
+        pytest.skip(slurm_cluster.REASON)
+    with slurm_cluster.slurm_on_loopback() as running:
+        yield running

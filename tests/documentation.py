@@ -12,7 +12,7 @@ Comments directly above a block say what is special about it; a block may have s
 - `<!-- slow: 3 minutes -->`               runs only in the page's slow test;
 - `<!-- needs: data -->`                   runs only where PARITYSCOPE_DATA names a folder;
 - `<!-- needs: network -->`                is left out where the package index cannot be reached;
-- `<!-- needs: sbatch -->`                 gets a stand-in for Slurm;
+- `<!-- needs: sbatch -->`                 gets a Slurm of one node, and runs only where it is installed;
 - `<!-- needs: models -->`                 finds a tiny language model under each name that follows `model`;
 - `<!-- needs: source -->`                 works in a copy of the source tree, which commands then use;
 - `<!-- needs: clone -->`                  works in a copy of what a clone has, with an environment of its own, in
@@ -43,7 +43,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from slurm_stand_in import end_jobs, install_slurm
+import slurm_cluster
 from warm_command import CLIENT, WARM
 
 ROOT = Path(__file__).parents[1]
@@ -149,6 +149,7 @@ class Runner:
         self._program(self.programs / "parityscope", COMMAND_LINE)
         self._program(self.warm / "parityscope", CLIENT.format(address=WARM.address(self.env)) + COMMAND_LINE)
         self.module = types.ModuleType("documentation_page")
+        self.started, self.slurm = contextlib.ExitStack(), None
 
     def _program(self, path, code):
         path.write_text(f"#!{sys.executable}\n{code}")
@@ -166,6 +167,8 @@ class Runner:
             return None
         if "data" in block.needs and not os.environ.get("PARITYSCOPE_DATA"):
             return f"line {block.line} needs PARITYSCOPE_DATA"
+        if "sbatch" in block.needs and slurm_cluster.MISSING:
+            return f"line {block.line} {slurm_cluster.REASON}"
         self._provide(block)
         try:
             printed = self._printed(block)
@@ -179,7 +182,7 @@ class Runner:
 
     def _provide(self, block):
         if "sbatch" in block.needs:
-            install_slurm(self.programs)
+            self._start_slurm()
         if "models" in block.needs:
             from tiny_language_models import save_tiny
 
@@ -194,6 +197,11 @@ class Runner:
             for name in OFFLINE:
                 self.env.pop(name, None)
             self.env |= {} if "network" in block.needs else OFFLINE
+
+    def _start_slurm(self):
+        if self.slurm is None:
+            self.slurm = self.started.enter_context(slurm_cluster.slurm_on_loopback())
+            self.env["SLURM_CONF"] = self.slurm.env["SLURM_CONF"]
 
     def _copy(self, name):
         if (ROOT / name).is_dir():
@@ -328,8 +336,6 @@ def answers(address):
 def run_page(text, folder, *, slow=False):
     """Run a page's blocks in a folder; return why blocks were left out."""
     runner = Runner(folder)
-    try:
+    with runner.started:
         left_out = [runner.run(block) for block in blocks_of(text) if slow or "slow" not in block.comments]
-    finally:
-        end_jobs(runner.programs)
     return [reason for reason in left_out if reason]

@@ -2,13 +2,12 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-pytestmark = pytest.mark.slow
 
 pytest.importorskip("marimo", reason="needs marimo: pip install 'parityscope[docs]'")
 
@@ -32,6 +31,18 @@ def test_every_notebook_is_tested():
     assert {path.name for path in NOTEBOOKS.glob("*.py")} == set(PRINTS)
 
 
+@pytest.mark.parametrize("name", PRINTS)
+def test_the_rendered_page_is_of_this_notebook(name):
+    render = runpy.run_path(str(NOTEBOOKS.parent / "render_notebooks.py"))
+    page = (NOTEBOOKS / name).with_suffix(".html").read_text()
+    assert f'content="{render["fingerprint"](NOTEBOOKS / name)}"' in page, "render it again: make docs-results"
+    assert "<marimo-" not in page
+    assert page.count("<img") >= 2
+    for pattern in PRINTS[name]:
+        assert re.search(pattern, page)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTS)
 def test_runs_top_to_bottom(name, tmp_path):
     done = subprocess.run(

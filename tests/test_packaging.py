@@ -123,7 +123,12 @@ def distribution(requirement):
 
 
 def test_every_optional_library_names_an_extra_that_brings_it():
-    names = {"sklearn": "scikit-learn", "dask_jobqueue": "dask-jobqueue"}
+    names = {
+        "sklearn": "scikit-learn",
+        "dask_jobqueue": "dask-jobqueue",
+        "bed_reader": "bed-reader",
+        "interpret": "interpret-core",
+    }
     extras = METADATA["optional-dependencies"]
     for library, extra in EXTRA_OF.items():
         assert names.get(library, library) in {distribution(line) for line in extras[extra]}, library
@@ -133,7 +138,8 @@ def test_every_optional_library_names_an_extra_that_brings_it():
 def test_all_is_everything_a_user_may_want():
     extras = METADATA["optional-dependencies"]
     (line,) = extras["all"]
-    assert set(re.search(r"\[(.*)\]", line)[1].split(",")) == set(extras) - {"all", "docs", "package", "test"}
+    apart = {"all", "peers", "docs", "package", "paper", "cross-checks", "test"}
+    assert set(re.search(r"\[(.*)\]", line)[1].split(",")) == set(extras) - apart
 
 
 SPEC = """
@@ -311,7 +317,8 @@ def test_the_sdist_holds_what_tests_and_builds_need(archives):
         names = {name.partition("/")[2] for name in archive.getnames()}
     whole = {
         path.relative_to(ROOT).as_posix()
-        for name in ("src", "tests", "benchmarks", "reference")
+        for name in ("src", "tests", "benchmarks", "reference", "paper")
         for path in kept(ROOT / name)
+        if "build" not in path.parts
     }
     assert whole | {"Makefile", "constraints.txt", "LICENSE", "CITATION.cff", ".ci/check-package"} <= names

@@ -1,7 +1,13 @@
 """What the README shows is what is there: the source tree, and a Python example that runs."""
 
+import doctest
 import re
+from importlib import import_module
 from pathlib import Path
+
+import pytest
+
+from parityscope.apps.reference import unpack_reference
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -42,3 +48,42 @@ def test_python_examples_run(capsys):
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.S):
         exec(compile(block, "README.md", "exec"), {})
     assert "32/32 (89%–100%) [7, 10, 17]" in capsys.readouterr().out
+
+
+@pytest.fixture
+def quoting(monkeypatch):
+    """The file that counts the README's numbers."""
+    monkeypatch.syspath_prepend(str(ROOT / "paper"))
+    return import_module("readme")
+
+
+def listed(quoting):
+    """The quotes of the list that is shipped."""
+    lines = re.findall(r"^\| (.*) \| (`.*) \|$", quoting.PAGE.read_text(), flags=re.M)
+    return [quoting.Quote(*line) for line in lines]
+
+
+def test_every_listed_number_is_in_the_readme_and_every_number_is_listed(quoting):
+    told = listed(quoting)
+    plain = README.replace("[", "").replace("]", "")
+    assert len(told) > 20
+    assert quoting.differing(re.sub(r"\(docs/[^)]*\)", "", plain), told) == []
+    assert quoting.unsupported(README, told) == []
+
+
+@pytest.mark.parametrize("planted", ["It also took 47 s.", "At 12 of 13 sizes it wins.", "(96 %)"])
+def test_a_number_without_a_row_is_found(quoting, planted):
+    text = README.replace("## What learns", f"{planted}\n\n## What learns")
+    assert quoting.unsupported(text, listed(quoting)) == re.findall(r"\d+", planted)
+
+
+def test_its_examples_are_right(quoting):
+    assert doctest.testmod(quoting).failed == 0
+
+
+@pytest.mark.slow
+def test_the_list_is_what_the_shipped_rows_say(quoting, tmp_path):
+    unpack_reference(tmp_path)
+    told = quoting.quotes(import_module("evidence").Evidence(tmp_path))
+    assert quoting.PAGE.read_text() == quoting.page(told), "run `make docs-results`"
+    assert quoting.differing(README, told) == []

@@ -18,7 +18,7 @@ from parityscope.records import Result, Store
 RESULTS = PAGES / "results"
 STORED = json.loads((RESULTS / "claims.json").read_text())
 CHECKED = [ClaimNumbers.model_validate(claim) for claim in STORED["claims"]]
-MOST_BYTES = 130_000
+MOST_BYTES = 150_000  # two language models in one picture are the largest
 
 
 def test_the_stored_claims_are_the_current_ones():
@@ -95,9 +95,3 @@ def test_pages_that_count_verdicts_count_the_stored_ones():
     found = (PAGES / "what-we-found.md").read_text()
     for tally in tallies(CHECKED):
         assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in found, "run `make docs-results`"
-    (h1,) = [tally for tally in tallies(CHECKED) if tally.name == "H1"]
-    hold, part, fail = (h1.verdicts.get(verdict, 0) for verdict in ("holds", "holds in part", "fails"))
-    ours = sum(claim.paper == OURS for claim in CHECKED)
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"{len(CHECKED) - ours} statements of the papers and {ours} of our own" in readme
-    assert f"of H1's {h1.statements}, {hold} hold, {part} hold in part and {fail} fail" in readme

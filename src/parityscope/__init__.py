@@ -15,10 +15,14 @@ if TYPE_CHECKING:
         FFNN1,
         GPT,
         Cosine,
+        Face,
         FrozenAttention,
         ParityTransformer,
+        PiecewiseLinear,
+        Readout,
         Triangle,
         ZigZag,
+        is_face,
         parity_ffnn,
     )
     from parityscope.problems import Parity, draw_problems
@@ -26,17 +30,20 @@ if TYPE_CHECKING:
     from parityscope.training.learning import LearnedRuns, learn
     from parityscope.training.recipes import RECIPES, Recipe
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "FFNN1",
     "GPT",
     "RECIPES",
     "Cosine",
+    "Face",
     "FrozenAttention",
     "InvalidInput",
     "LearnedRuns",
     "Parity",
     "ParityTransformer",
+    "PiecewiseLinear",
+    "Readout",
     "Recipe",
     "Risk",
     "SparseParityClassifier",
@@ -45,6 +52,7 @@ __all__ = [
     "attention_entropy",
     "draw_problems",
     "estimated_risk",
+    "is_face",
     "learn",
     "parity_ffnn",
     "population_accuracy",
@@ -57,7 +65,20 @@ _HOMES = {
     "estimator": ("SparseParityClassifier",),
     "training.learning": ("LearnedRuns", "learn"),
     "measures": ("attention_entropy",),
-    "models": ("FFNN1", "GPT", "Cosine", "FrozenAttention", "ParityTransformer", "Triangle", "ZigZag", "parity_ffnn"),
+    "models": (
+        "FFNN1",
+        "GPT",
+        "Cosine",
+        "Face",
+        "FrozenAttention",
+        "ParityTransformer",
+        "PiecewiseLinear",
+        "Readout",
+        "Triangle",
+        "ZigZag",
+        "is_face",
+        "parity_ffnn",
+    ),
     "problems": ("Parity", "draw_problems"),
     "risk": ("Risk", "estimated_risk", "population_accuracy", "population_risk"),
     "theory": ("theory",),

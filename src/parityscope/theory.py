@@ -35,12 +35,25 @@ from parityscope.papers.h2.theory import (
     one_step_learning_rate,
     polylog_numbers,
 )
-from parityscope.papers.own.theory import one_gradient_samples, phase_signal, phase_variance, wide_phase
+from parityscope.papers.own.theory import (
+    ascent_bound,
+    certified_loss,
+    face_numbers,
+    harmonic_margins,
+    one_gradient_samples,
+    path_samples,
+    phase_signal,
+    phase_variance,
+    wide_phase,
+)
 
 __all__ = [
+    "ascent_bound",
     "best_uniform_step",
+    "certified_loss",
     "counted_fixed_attention_share",
     "expected_outside_weight",
+    "face_numbers",
     "fixed_attention_bound",
     "fixed_attention_bound_as_printed",
     "fixed_attention_limit",
@@ -49,6 +62,7 @@ __all__ = [
     "fixed_attention_share_of_proof",
     "fixed_hard_attention_bound",
     "hard_attention_counting_bound",
+    "harmonic_margins",
     "initial_score_variance",
     "lipschitz_of_prediction",
     "lipschitz_of_prediction_times_gradient",
@@ -58,6 +72,7 @@ __all__ = [
     "one_step_learning_rate",
     "parity_ffnn_parameters",
     "parity_transformer_parameters",
+    "path_samples",
     "phase_signal",
     "phase_variance",
     "pl_constant",

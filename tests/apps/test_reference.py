@@ -34,7 +34,9 @@ def test_the_store_has_every_row_and_every_verdict(tmp_path):
     assert [claim.id for claim in stored_claims("reference", store)] == list(CLAIM_IDS)
     for name in FIGURE_IDS:
         figure = load_figure(name)
-        assert len(stored_rows(figure, "reference", store)) == len(figure.CONFIGS["reference"])
+        assert len(stored_rows(figure, "reference", store)) >= len(
+            figure.CONFIGS["reference"]
+        )  # more: measured elsewhere
 
 
 def test_a_demo_shows_the_reference_figure_only_where_its_own_shows_less():

@@ -26,6 +26,12 @@ def test_pages_quote_the_stored_measurements(page):
     assert quote.quoted(text, STORED[:1]) != text
 
 
+def test_how_far_fit_sees_is_quoted_as_measured():
+    text, measured = quote.FOUND.read_text(), json.loads(quote.FRONTIER.read_text())
+    assert quote.with_frontier(text, measured) == text
+    assert quote.with_frontier(text, {**measured, "frontier": measured["frontier"][1:]}) != text
+
+
 def test_every_question_is_stored_and_every_headline_is_measured():
     assert {question for question, _ in STORED} == set(benchmark_names())
     assert {(question, one.name) for question, one in STORED} >= quote.HEADLINE

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parityscope.estimator.attention import find
-from parityscope.estimator.bits import encode
+from parityscope.estimator.encoding import encode
 from parityscope.problems import Parity, seeded_generator
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from parityscope.estimator.bits import Bit, encode, refine
+from parityscope.estimator.bits import Bit, refine
+from parityscope.estimator.encoding import encode
 
 
 def test_kinds_of_columns():
@@ -55,3 +56,41 @@ def test_equal_values_are_never_split_and_cuts_survive_rounding():
     high = np.nextafter(low, 2.0)
     bit = refine((Bit(0, threshold=low),), {0: np.array([low, high] * 5)}, np.array([1, -1] * 5, dtype=np.int8))[0]
     assert bit.signs(np.array([low, high])).tolist() == [1, -1]
+
+
+def test_numbers_that_are_mere_names_are_asked_for_one_by_one():
+    X = np.array([[3, 0], [-1, 1], [5, 0], [0, 1], [4, 0], [1, 0]])
+    table = encode(X, np.arange(6), unordered=frozenset({0}))
+    assert [bit.levels for bit in table.bits if bit.column == 0] == [(0.0,), (1.0,), (3.0,), (4.0,), (5.0,)]
+    assert table.choices == (5, 1)
+    assert 0 not in table.levels
+    assert table.signs[2].tolist() == [-1, 1, 1, 1, 1, 1]  # is it 3?
+    assert encode(X, np.arange(6)).bits[0].threshold is not None
+
+
+def test_copies_are_found_among_all_kinds_of_columns():
+    random = np.random.RandomState(3)
+    bits, genotypes, four, wide = (
+        random.randint(2, size=40),
+        random.randint(3, size=40),
+        random.randint(4, size=40),
+        random.randn(40),
+    )
+    X = np.column_stack([bits, genotypes, four, wide, 1 - bits, genotypes, four, wide, 2 - genotypes, -wide])
+    table = encode(X, random.permutation(40), (20, 20))
+    assert table.copies == {0: (4,), 1: (5,), 2: (6,), 3: (7,)}
+    assert [bit.column for bit in table.bits] == sorted(bit.column for bit in table.bits)
+    assert sum(bit.column == 2 for bit in table.bits) == 7
+
+
+def test_words_are_the_answers_of_the_bits_in_every_block(monkeypatch):
+    random = np.random.RandomState(4)
+    X = np.column_stack([random.randint(2, size=90), random.randint(4, size=(90, 3)), random.randn(90, 2)])
+    order = random.permutation(90)
+    whole = encode(X, order, (30, 60))
+    monkeypatch.setattr("parityscope.estimator.encoding._BLOCK_NUMBERS", 90)
+    by_column = encode(X, order, (30, 60))
+    assert whole.bits == by_column.bits
+    assert (whole.words == by_column.words).all()
+    for bit, signs in zip(whole.bits, whole.signs, strict=True):
+        assert (signs == bit.signs(X[order, bit.column])).all()

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import parityscope as ps
@@ -33,7 +34,7 @@ def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("solver", ["auto", "exhaustive", "elimination", "attention"])
+@pytest.mark.parametrize("solver", ["auto", "exhaustive", "collision", "elimination", "attention"])
 def test_every_solver_finds_a_clean_pair(solver):
     support, X, y = example(30, 2, 2000)
     model = SparseParityClassifier(solver=solver, random_state=0).fit(X, y)
@@ -55,9 +56,9 @@ def test_auto_falls_back_and_says_why():
     assert model.predict_proba(X)[:, 1].max() == pytest.approx(0.8, abs=0.04)
 
 
-def test_attention_answers_where_an_exhaustive_search_is_not_affordable():
+def test_attention_alone_names_the_columns_too():
     support, X, y = example(40, 3, 30_000, noise=0.2)
-    model = SparseParityClassifier(budget=1e7, random_state=0).fit(X, y)
+    model = SparseParityClassifier(solver="attention", budget="10m", random_state=0).fit(X, y)
     assert model.support_.tolist() == support
     assert model.solver_ == "attention"
     assert set(model.attention_.argmax(-1)) == set(support)
@@ -159,6 +160,22 @@ def test_pandas_pipelines_grids_and_clones():
     assert not hasattr(clone(grid.best_estimator_), "support_")
 
 
+def test_it_selects_columns_in_a_pipeline_and_lists_interactions():
+    support, X, y = example(12, 3, 600, noise=0.1)
+    frame = pd.DataFrame(X, columns=[f"bit {i}" for i in range(12)])
+    selector = SparseParityClassifier(random_state=0).set_output(transform="pandas")
+    model = make_pipeline(selector, DecisionTreeClassifier(random_state=0)).fit(frame, y)
+    assert selector.get_support(indices=True).tolist() == support
+    assert list(selector.transform(frame).columns) == [f"bit {i}" for i in support]
+    assert model.score(frame, y) > 0.85
+    listed = selector.to_frame()
+    assert listed["support"].tolist() == [tuple(support)]
+    assert listed["kind"].tolist() == ["parity"]
+    assert selector.ebm_interactions() == [tuple(support)]
+    assert selector.interactions_[0].p_value == selector.p_value_
+    assert "would have been found with probability ≥ 0.99" in selector.guarantee_
+
+
 @pytest.mark.parametrize(
     ("X", "y", "options", "sentence"),
     [
@@ -168,6 +185,7 @@ def test_pandas_pipelines_grids_and_clones():
         (np.eye(6), np.arange(6) % 2, {"k": 7}, "k must lie between 1 and the number of columns 6, got 7"),
         (np.eye(6), np.arange(6) % 2, {"max_k": 0}, "max_k must be at least 1, got 0"),
         (np.eye(6), np.arange(6) % 2, {"alpha": 2}, "alpha must lie strictly between 0 and 1, got 2"),
+        (np.eye(6), np.arange(6) % 2, {"budget": "soon"}, "budget must be a time such as .30s., .2m. or a number"),
         (np.eye(6), np.arange(6) % 2, {"solver": "magic"}, "unknown solver 'magic': choose one of auto"),
     ],
 )
@@ -183,7 +201,7 @@ def test_bad_input_is_one_sentence(X, y, options, sentence):
         (np.random.RandomState(0).randint(2, size=(9, 50)), "9 rows are too few: even a noiseless parity of 1 of"),
         (
             np.random.RandomState(0).randint(2, size=(99, 5)),
-            r"no parity of 1, 2, 3, 4, 5 of 5 columns stands out in 99",
+            r"no parity of 1 to 5 of 5 columns stands out in 99",
         ),
     ],
 )

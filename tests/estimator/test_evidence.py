@@ -68,7 +68,7 @@ def test_an_open_k_costs_a_share_that_adds_up_to_one():
 
 def test_rows_needed_is_where_perfect_agreement_becomes_significant():
     choices, k, alpha = [1] * 50, 3, 0.01
-    needed = rows_needed(choices, k, alpha, k_is_known=False)
+    needed = rows_needed(log_family(choices, k) + math.log(k * (k + 1)), alpha)
     for rows, significant in ((needed, True), (needed - 1, False)):
         chi = np.where(np.arange(rows) < rows // 2, 1, -1).astype(np.int8)
         log_p = corrected_log_p(exact_log_p(chi, chi), choices, k, k_is_known=False)
@@ -88,7 +88,7 @@ def test_a_p_value_that_equals_the_level_reaches_it():
     chi = signs(1, 1, 1, -1, -1, -1)
     for order in itertools.permutations(range(6)):
         assert replicates(chi[list(order)], chi[list(order)])
-    assert rows_needed([1], 1, 0.1, k_is_known=True) == 6
+    assert rows_needed(0.0, 0.1) == 6
     for roundings in range(-50, 51):
         assert reaches(math.log(0.01) + roundings * 2.0**-52, 0.01)
     assert not reaches(math.log(0.01) + 1e-6, 0.01)

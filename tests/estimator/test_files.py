@@ -23,7 +23,11 @@ def table():
 
 
 def fit(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["parityscope", "fit", *map(str, arguments)])
+    return command(monkeypatch, capsys, "fit", *arguments)
+
+
+def command(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["parityscope", *map(str, arguments)])
     with pytest.raises(SystemExit) as stopped:
         main()
     printed = capsys.readouterr()
@@ -45,7 +49,7 @@ def test_every_format_gives_the_same_answer(table, tmp_path, monkeypatch, capsys
     assert found["bits"] == ["b = 1", "shift = night"]
     assert found["truth_table"][1]["values"] == {"b": "0", "shift": "night"}
     assert [cell["share"] for cell in found["truth_table"]] == [0.0, 1.0, 1.0, 0.0]
-    assert found["ignored"] == {"serial": "text of 400 different values", "plant": "constant"}
+    assert found["ignored"] == {"serial": "text of 400 different values, none of them in 5 rows", "plant": "constant"}
 
 
 def test_columns_of_pandas_own_types_are_numbers_too(table, tmp_path, monkeypatch, capsys):
@@ -63,7 +67,15 @@ def test_people_see_columns_truth_table_and_a_picture(table, tmp_path, monkeypat
     out = tmp_path / "new" / "folder"
     code, printed, _ = fit(monkeypatch, capsys, tmp_path / "faults.csv", "--target", "fault", "--out", out)
     assert code == 0
-    for text in ("shift = night", "fault = yes", "held-out accuracy 1.000", "ignored: plant (constant)", "█"):
+    printed = " ".join(printed.split())
+    for text in (
+        "shift = night",
+        "fault = yes",
+        "held-out accuracy 1.000",
+        "constant: plant",
+        "not searched: serial (text of 400 different values",
+        "█",
+    ):
         assert text in printed
     assert (out / "interaction.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "fit.json").read_text())["k"] == 2
@@ -74,7 +86,7 @@ def test_nothing_found_is_an_answer(table, tmp_path, monkeypatch, capsys):
     table.to_csv(tmp_path / "faults.csv", index=False)
     code, printed, _ = fit(monkeypatch, capsys, tmp_path / "faults.csv", "--target", "fault", "--max-k", 3)
     assert code == 0
-    assert "nothing found: no parity of 1, 2, 3 of 7 columns stands out in 400 rows" in " ".join(printed.split())
+    assert "nothing found: no parity of 1 to 3 of 7 columns stands out in 400 rows" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -82,12 +94,23 @@ def test_nothing_found_is_an_answer(table, tmp_path, monkeypatch, capsys):
     [
         ("", (), "is empty"),
         ("a,y\n", (), "has no rows"),
-        ("a,b\n1,2\n", (), "has no column 'y': choose one of a, b"),
+        ("a,b\n1,2\n", (), "has no column 'y': it has a and b"),
         ("y\n1\n0\n", (), "has no column to search besides 'y'"),
-        ("a,b,y\n1,,0\n1,,1\n", (), "has 2 missing values in column 'b': drop these rows or fill them in"),
-        ("a,b,y\n1,inf,0\n1,2,1\n", (), "has infinite values in column 'b': drop these rows or replace them"),
+        (
+            "a,b,y\n1,,0\n1,,1\n",
+            (),
+            "has missing values in column b (2): add --missing drop (keeps 0 of 2 rows), --missing median",
+        ),
+        ("a,b,y\n1,inf,0\n1,2,1\n", (), "has infinite values in b: leave them empty or replace them"),
         ("a,y\n" + "1,0\n0,0\n" * 5, (), "y has one class only"),
-        ("a,y\n" + "1,0\n0,1\n1,2\n" * 5, (), "y has 3 classes"),
+        (
+            "a,y\n" + "1,0\n0,1\n1,2\n" * 5,
+            (),
+            "y has 3 classes, 0, 1 and 2: choose one against all others with --positive CLASS",
+        ),
+        ("a,y,y\n1,0,1\n0,1,0\n", (), "has several columns called 'y': give each a name of its own"),
+        ("a,y\n1,0\n0,1\n", ("--missing", "mean"), "unknown choice 'mean' for missing values: use one of refuse, drop"),
+        ("x1,x2,y\n" + "p,q,0\nr,s,1\n" * 2, ("--positive", "2"), "y has no class '2': it has 0 and 1"),
         ("a,y\n" + "1,0\n0,1\n" * 5, ("--k", 2), "k must lie between 1 and the number of columns 1, got 2"),
         ('a,y\n"1,0\n', (), "cannot be read as csv"),
     ],
@@ -108,6 +131,108 @@ def test_missing_and_unknown_files(tmp_path, monkeypatch, capsys):
     assert "cannot be read as parquet" in fit(monkeypatch, capsys, tmp_path / "data.parquet", "--target", "y")[2]
     (tmp_path / "data.csv.gz").write_bytes(b"half a file")
     assert "cannot be read as csv" in fit(monkeypatch, capsys, tmp_path / "data.csv.gz", "--target", "y")[2]
+
+
+@pytest.mark.parametrize("missing", ["drop", "median", "category"])
+def test_missing_values_by_every_choice(table, tmp_path, monkeypatch, capsys, missing):
+    table = table.astype(object)
+    table.loc[:9, "a"] = None
+    table.loc[20:29, "shift"] = None
+    table.loc[40:44, "fault"] = None
+    table.to_csv(tmp_path / "faults.csv", index=False)
+    arguments = (tmp_path / "faults.csv", "--target", "fault")
+    code, _, err = fit(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "missing values in 3 columns, a (10), shift (10) and fault (5)" in err
+    code, out, _ = fit(monkeypatch, capsys, *arguments, "--missing", missing, "--json")
+    found = json.loads(out)
+    assert (code, found["columns"]) == (0, ["b", "shift"])
+    assert found["rows"] == (375 if missing == "drop" else 395)
+    assert found["notes"][0] == "5 of 400 rows have no fault and are left out"
+    assert ("missing" in {cell["values"]["shift"] for cell in found["truth_table"]}) == (missing == "category")
+
+
+def test_text_of_many_values_takes_part(table, tmp_path, monkeypatch, capsys):
+    towns = np.array([f"town {index}" for index in range(10)])
+    table["town"] = towns[np.random.RandomState(1).randint(3, size=400) * np.random.RandomState(2).randint(4, size=400)]
+    table["fault"] = np.where((table["c"] == 1) ^ (table["town"] == "town 0"), "yes", "no")
+    table.to_csv(tmp_path / "faults.csv", index=False)
+    _, out, _ = fit(monkeypatch, capsys, tmp_path / "faults.csv", "--target", "fault", "--json")
+    found = json.loads(out)
+    assert sorted(found["bits"]) == ["c = 1", "town = town 0"]
+    assert {cell["values"]["town"] for cell in found["truth_table"]} == {"= town 0", "≠ town 0"}
+    assert found["accuracy"] == 1.0
+
+
+def test_one_class_against_the_others(table, tmp_path, monkeypatch, capsys):
+    table["kind"] = np.where(table["fault"] == "yes", "broken", np.where(table["d"] == 1, "good", "fair"))
+    table.drop(columns="fault").to_csv(tmp_path / "faults.csv", index=False)
+    arguments = (tmp_path / "faults.csv", "--target", "kind", "--positive", "broken", "--json")
+    found = json.loads(fit(monkeypatch, capsys, *arguments)[1])
+    assert (found["columns"], found["classes"]) == (["b", "shift"], ["not broken", "broken"])
+
+
+def test_a_plink_study_is_searched_for_its_phenotype(tmp_path, monkeypatch, capsys):
+    bed_reader = pytest.importorskip("bed_reader", reason="bed-reader is not installed")
+    random = np.random.RandomState(0)
+    genotypes = random.randint(3, size=(500, 30))
+    cases = (genotypes[:, 4] > 0) ^ (genotypes[:, 11] == 2) ^ (random.rand(500) < 0.1)
+    properties = {"allele_1": ["A"] * 30, "allele_2": ["C"] * 30, "pheno": np.where(cases, "2", "1")}
+    bed_reader.to_bed(tmp_path / "study.bed", genotypes, {**properties, "sid": [f"rs{i}" for i in range(30)]})
+    code, out, _ = fit(monkeypatch, capsys, tmp_path / "study.bed", "--json")
+    found = json.loads(out)
+    assert (code, found["target"]) == (0, "phenotype")
+    assert found["bits"] == ["rs4 ∈ {A/C, A/A} (A dominant)", "rs11 = A/A (A recessive)"]
+
+
+def test_two_pairs_are_two_interactions_for_people_and_programs(table, tmp_path, monkeypatch, capsys):
+    random = np.random.RandomState(5)
+    table = pd.DataFrame(random.randint(2, size=(1500, 6)), columns=list("abcdef"))
+    table["fault"] = np.where(random.rand(1500) < 0.5, table["a"] ^ table["c"], table["d"] ^ table["f"])
+    table.to_csv(tmp_path / "faults.csv", index=False)
+    arguments = (tmp_path / "faults.csv", "--target", "fault", "--max-k", 3, "--budget", "20s")
+    found = json.loads(fit(monkeypatch, capsys, *arguments, "--json")[1])
+    pairs = [one["columns"] for one in found["interactions"]]
+    assert sorted(pairs) == [["a", "c"], ["d", "f"]]
+    assert pairs[0] == found["columns"]
+    assert all(
+        one["p_value"] < 1e-9 and one["adds"] > 0.1 and len(one["truth_table"]) == 4 for one in found["interactions"]
+    )
+    assert found["guarantee"].startswith("any parity of at most k = ")
+    _, printed, _ = fit(monkeypatch, capsys, *arguments, "--out", tmp_path)
+    printed = " ".join(printed.split())
+    for text in ("1. parity of ", "2. parity of ", "bits per row", "2 interactions share the label", "guarantee: any"):
+        assert text in printed
+
+
+def test_a_budget_that_is_no_time_is_one_sentence(table, tmp_path, monkeypatch, capsys):
+    table.to_csv(tmp_path / "faults.csv", index=False)
+    code, _, err = fit(monkeypatch, capsys, tmp_path / "faults.csv", "--target", "fault", "--budget", "soon")
+    assert code == 2
+    assert "budget must be a time such as" in err
+
+
+def test_save_and_predict(table, tmp_path, monkeypatch, capsys):
+    table.to_csv(tmp_path / "faults.csv", index=False)
+    saved = tmp_path / "new" / "model.json"
+    code, printed, _ = fit(monkeypatch, capsys, tmp_path / "faults.csv", "--target", "fault", "--save", saved)
+    assert (code, f"model: {saved}" in printed.replace("\n", "")) == (0, True)
+    code, out, err = command(monkeypatch, capsys, "predict", saved, tmp_path / "faults.csv")
+    assert code == 0
+    assert out.splitlines()[0] == "prediction,P(fault = yes)"
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == list(table["fault"])
+    assert "400 rows: " in err
+    assert "accuracy 1.000" in err
+    arguments = ("predict", saved, tmp_path / "faults.csv", "--out", tmp_path / "said.csv", "--json")
+    said = json.loads(command(monkeypatch, capsys, *arguments)[1])
+    assert (said["prediction"], said["classes"], said["accuracy"]) == (list(table["fault"]), ["no", "yes"], 1.0)
+    assert (tmp_path / "said.csv").read_text() == out
+    code, _, err = command(monkeypatch, capsys, "predict", saved, tmp_path / "no.csv")
+    assert (code, "there is no file" in err) == (2, True)
+    table[["a", "fault"]].to_csv(tmp_path / "few.csv", index=False)
+    code, out, err = command(monkeypatch, capsys, "predict", saved, tmp_path / "few.csv")
+    assert (code, out) == (2, "")
+    assert "few.csv lacks b and shift, which the model needs" in err
 
 
 @pytest.mark.filterwarnings("ignore::parityscope.estimator.NothingFound")

@@ -49,8 +49,8 @@ def test_a_truth_table_counts_every_row_once_and_large_ones_show_the_parities():
     names = {0: "gene", 3: "heat", 7: "shift"}
     table = truth_table(MIXED, values, labels, names)
     assert [cell.values for cell in table][:3] == [
-        ("0", "not heat > 0.5", "0"),
-        ("0", "not heat > 0.5", "1"),
+        ("0", "heat ≤ 0.5", "0"),
+        ("0", "heat ≤ 0.5", "1"),
         ("0", "heat > 0.5", "0"),
     ]
     chosen = (values[0] == 0) & (values[3] <= 0.5) & (values[7] == 1)

@@ -71,6 +71,9 @@ ENGINE_CASES = {
     "spectral": EngineCase(
         readouts=PIECEWISE, losses=HINGES, biases=(0.5,), k=(1, 2), gradient=None, tolerance=0.1, examples=15
     ),
+    "lattice": EngineCase(
+        readouts=PIECEWISE, losses=HINGES, k=tuple(range(1, 7)), most_bits=14, accuracy=True, ties=True, examples=20
+    ),
     "pair": EngineCase(
         kinds=ATTENTION,
         readouts=("triangle",),

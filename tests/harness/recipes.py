@@ -43,14 +43,15 @@ def _check_trains(name, source):
     assert not any(numbers.diverged)
     assert max(numbers.steps) <= 3
     assert len(numbers.found) == len(numbers.accuracy) == 2
-    assert numbers.parameters == config.recipe.heads * config.recipe.numbers_per_head
+    scales = int(config.recipe.mass == "trained")
+    assert numbers.parameters == config.recipe.heads * config.recipe.numbers_per_head + scales
     assert config.run().numbers == numbers
 
 
 def _check_override(recipe, field):
     """A field keeps its own value, and refuses one of another kind in a sentence that names it."""
     assert recipe.overridden(**{field: getattr(recipe, field)}) == recipe
-    text_or_part = (*PART_FIELDS, "name", "summary", "beyond_pairs", "on_samples")
+    text_or_part = (*PART_FIELDS, "name", "summary", "beyond_pairs", "on_samples", "on_batches")
     with pytest.raises(InvalidInput, match=f"^recipe field {field} = ") as refusal:
         recipe.overridden(**{field: 3 if field in text_or_part else "warm"})
     assert "\n" not in str(refusal.value)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the explorer's web server is not installed")
@@ -16,6 +17,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-backgroun
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")]
 expect = playwright.expect
 WAIT = 30_000
+expect.set_options(timeout=WAIT)  # a busy machine takes its time
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +41,20 @@ def browser():
 
 @pytest.fixture
 def page(browser, server):
-    """A page that fails its test on any console error and on any request to elsewhere."""
+    """A page that fails its test on any console error and on any request to elsewhere.
+
+    An answer of 422 is a sentence that the page shows; the browser notes it all the same.
+    """
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     context.set_default_timeout(WAIT)
     opened = context.new_page()
     wrong = []
-    opened.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+
+    def note(message):
+        if message.type in ("error", "warning") and "status of 422" not in message.text:
+            wrong.append(message.text)
+
+    opened.on("console", note)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     local = (server.url, server.url.replace("http", "ws"), "data:", f"blob:{server.url}")
     opened.on("request", lambda request: None if request.url.startswith(local) else wrong.append(request.url))
@@ -102,6 +112,19 @@ def test_pause_scrub_share_and_reload_to_the_same_state(page, server):
     page.wait_for_function("address => location.hash === address", arg=address)
 
 
+def test_a_copied_link_says_what_its_reader_needs(page, server):
+    page.goto(f"{server.url}/")
+    status(page, "^Step 0 ")
+    note = page.locator("#share-note")
+    expect(note).to_be_hidden()
+    page.locator("#share").click()
+    expect(note).to_contain_text(f"runs parityscope explore --port {server.port} on their own machine")
+    expect(note).to_contain_text("computed again there")
+    page.get_by_role("tab", name="Results").click()
+    page.locator("#share").click()
+    expect(note).to_contain_text(f"--port {server.port} --store FOLDER, with the same rows,")
+
+
 def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, server):
     page.goto(f"{server.url}/")
     status(page, "^Step 0 ")
@@ -114,6 +137,24 @@ def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, serv
     expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(2)
     page.locator("#learn-bits .bit").nth(0).click()
     expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_count(3)
+
+
+def test_a_support_is_a_face_or_not_as_positions_are_pressed(page, server):
+    page.goto(f"{server.url}/#polytope?n=12&support=2,5&harmonics=1")
+    verdict = page.locator("#polytope-status")
+    expect(verdict).to_contain_text(re.compile(r"\{2, 5\} is no face.*C ≤ 0\.129"), timeout=WAIT)
+    for bit in (3, 5):  # 2 and 3 are neighbours
+        pressed = page.locator(f"#polytope-bits [data-bit='{bit}']")
+        pressed.click()
+        expect(pressed).to_have_attribute("data-hidden", str(bit == 3).lower(), timeout=WAIT)
+    expect(verdict).to_contain_text("{2, 3} is a face", timeout=WAIT)
+    page.get_by_label("Hidden positions B").fill("2,5")
+    page.locator("#polytope-form [name=harmonics]").select_option("2")
+    expect(verdict).to_contain_text("{2, 5} is a face", timeout=WAIT)
+    expect(page.locator("#polytope-panels .main-svg").first).to_be_visible()
+    assert page.evaluate("location.hash") == "#polytope?n=12&support=2%2C5&harmonics=2"
+    page.get_by_role("button", name="Show the Python code: The polytope of positions").click()
+    expect(page.locator("#code-text")).to_contain_text("ps.is_face(harmonics(12, 2), problem.support)")
 
 
 def test_every_view_opens_by_keyboard_and_draws(page, server):
@@ -150,6 +191,82 @@ def test_a_claim_unfolds_to_how_it_was_judged(page, server):
     expect(refuted.locator(".point")).to_contain_text("distance")
     expect(refuted.get_by_role("row").filter(has_text="∂γ as printed")).to_contain_text("> 1e-06")
     expect(page.locator("#results-body table").first.get_by_role("row").last).to_contain_text("H1")
+
+
+@pytest.fixture(scope="module")
+def plants(tmp_path_factory):
+    """Two pairs share the classes; a measurement has gaps, a text column many values; semicolons between fields."""
+    random = np.random.default_rng(0)
+    lines = ["gene a;gene b;pressure;plant;serial;fault"]
+    for row in range(1200):
+        genes, pressure = random.integers(0, 3, size=2), random.normal(50, 8)
+        plant = str(random.choice(["Ulm", "Bonn", "Kiel", "Jena", "Hof", "Suhl"]))
+        pair = (genes[0] > 0) ^ (genes[1] == 1) if random.random() < 0.5 else (pressure > 53) ^ (plant == "Kiel")
+        measured = "" if row % 50 == 7 else f"{pressure:.1f}"
+        lines.append(f"{genes[0]};{genes[1]};{measured};{plant};x{row};{'yes' if pair else 'no'}")
+    path = tmp_path_factory.mktemp("plants") / "plants.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_table_of_your_own_shows_its_interactions_against_shuffled_classes(page, server, plants):
+    page.goto(f"{server.url}/#data")
+    expect(page.locator("#data-form")).to_be_hidden()
+    page.locator("#data-file").set_input_files(plants)
+    expect(page.locator("#data-name")).to_contain_text("plants.csv: 1,200 rows, 6 columns")
+    expect(page.locator("#data-notes")).to_contain_text("missing values in pressure (24)")
+    expect(page.get_by_label("Target: the column with the classes")).to_have_value("fault")
+    page.get_by_label("Target: the column with the classes").fill("falt")
+    search = page.get_by_role("button", name="Search", exact=True)
+    search.click()
+    expect(page.get_by_role("alert")).to_have_text(re.compile("did you mean 'fault'"))
+    page.get_by_label("Target: the column with the classes").fill("fault")
+    page.get_by_label("Missing values").select_option("median")
+    page.get_by_label("At most k columns").fill("2")
+    search.click()
+    expect(page.locator("#data-status")).to_contain_text("2 interactions", timeout=WAIT)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.locator("#data-notes")).to_contain_text("not searched: serial (text of 1200 different values")
+    rows = page.locator("#data-summary tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="plant = Kiel")).to_contain_text("pressure >")
+    expect(page.locator("#data-summary")).to_contain_text("Guarantee: any parity")
+    expect(page.locator("#data-panels .panel")).to_have_count(3)
+    expect(page.locator("#plot-interaction-2 .main-svg").first).to_be_visible()
+    expect(page.locator("#plot-interaction-2 .annotation-text").first).to_contain_text("rows")
+    shuffled = page.locator("#data-panels .panel").last
+    expect(shuffled).to_contain_text(
+        re.compile(r"in \d+ tables with shuffled classes met 0\.\d\d at most"), timeout=WAIT
+    )
+    page.get_by_role("button", name="Show the Python code: Against shuffled classes").click()
+    expect(page.locator("#code-text")).to_contain_text("against_shuffled(known, 2, range(50)")
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Show the Python code: 1.").click()
+    expect(page.locator("#code-text")).to_contain_text("fit_file(")
+    expect(page.locator("#code-text")).to_contain_text("missing='median'")
+    address = page.evaluate("location.hash")
+    page.goto("about:blank")
+    page.goto(f"{server.url}/{address}")  # the server still keeps the table
+    expect(page.locator("#data-status")).to_contain_text("2 interactions", timeout=WAIT)
+
+
+def test_a_dropped_file_is_taken_and_a_bad_one_is_a_sentence(page, server):
+    page.goto(f"{server.url}/#data")
+    dropped = (
+        "([name, text]) => { const data = new DataTransfer(); data.items.add(new File([text], name)); return data; }"
+    )
+    for name, text in (("faults.csv", "a,a\n1,2\n"), ("faults.csv", "a,y\n" + "0,no\n1,yes\n" * 30)):
+        files = page.evaluate_handle(dropped, [name, text])
+        page.locator("#data-drop").dispatch_event("dragover", {"dataTransfer": files})
+        expect(page.locator("#data-drop")).to_have_attribute("data-over", "true")
+        page.locator("#data-drop").dispatch_event("drop", {"dataTransfer": files})
+        if "a,a" in text:
+            expect(page.get_by_role("alert")).to_have_text(re.compile("several columns called 'a'"))
+    expect(page.locator("#data-name")).to_contain_text("faults.csv: 60 rows, 2 columns")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator("#data-status")).to_contain_text("1 interaction", timeout=WAIT)
+    expect(page.locator("#data-summary tbody tr")).to_contain_text("main effect")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

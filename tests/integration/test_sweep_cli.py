@@ -1,4 +1,4 @@
-"""`parityscope sweep` and `rows` as a user meets them, also where there is no room and in Slurm jobs."""
+"""`parityscope sweep` and `rows` as a user meets them, also where there is no room."""
 
 import json
 import os
@@ -10,7 +10,6 @@ import time
 import pytest
 
 from parityscope.records import Store
-from slurm_stand_in import end_jobs, install_slurm, started_jobs
 from sweep_specs import PACKED, TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow
@@ -143,24 +142,6 @@ def test_a_read_only_folder_is_one_sentence(tmp_path):
         assert done.stderr.count("\n") <= 2
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_slurm_jobs_run_the_sweep(tmp_path):
-    pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: pip install 'parityscope[cluster]'")
-    programs = tmp_path / "bin"
-    install_slurm(programs)
-    env = {**ONE_THREAD, "PATH": f"{programs}:{os.environ['PATH']}"}
-    spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(12)]")
-    try:
-        options = ("--slurm-option", "interface=lo", "--slurm-option", f"local_directory={tmp_path}")
-        done = parityscope("sweep", spec, "--slurm", "--workers", 2, *options, "--pack", 3, "--out", tmp_path, env=env)
-        assert done.returncode == 0, done.stderr
-        assert "12 done, 0 failed" in done.stdout
-        assert len(started_jobs(programs)) >= 2
-        parityscope("sweep", spec, "--out", tmp_path / "here", "--pack", 3)
-        assert contents(tmp_path / "store") == contents(tmp_path / "here" / "store")
-    finally:
-        end_jobs(programs)
 
 
 def test_reproduce_on_workers_gives_the_rows_of_reproduce(tmp_path):

@@ -49,3 +49,12 @@ def test_no_two_positions_are_the_same_even_when_long_beginnings_are(r):
     if r > 64:
         rows[5, -1] *= -1
         assert len(positions._repeated_rows(rows)) == 0
+
+
+def test_gaussian_codes_are_unit_vectors_in_every_direction():
+    code = positions.gaussian(4000, 3, torch.Generator().manual_seed(0))
+    assert torch.allclose(code.norm(dim=-1), torch.ones(4000, dtype=torch.float64))
+    # Uniform on the sphere: mean 0 and second moments 1/3, within five standard deviations.
+    assert code.mean(0).abs().max() < 5 / (3 * 4000) ** 0.5
+    assert (code.T @ code / 4000 - torch.eye(3) / 3).abs().max() < 5 * 0.3 / 4000**0.5
+    assert not torch.equal(code, positions.gaussian(4000, 3, torch.Generator().manual_seed(1)))

@@ -1,6 +1,7 @@
 """Criteria: comparisons of numbers and intervals, clauses, and the verdict that they make together."""
 
 import math
+from dataclasses import FrozenInstanceError
 from itertools import permutations
 
 import pytest
@@ -116,7 +117,8 @@ def test_a_check_that_forgot_a_quantity_is_an_error():
 
 def test_a_criterion_in_words_says_everything_once():
     small, large = Clause("", "a", at_most(1), "the text"), Clause("", "b", at_least(2), "the text", "never")
-    assert Criterion.of([small, large]) == ("a > 1", "a ≤ 1; and b ≥ 2", "the text")
+    both = Criterion(refuted_if="a > 1", holds_if="a ≤ 1; and b ≥ 2", source="the text")
+    assert Criterion.of([small, large]) == both
     assert Criterion.of([large]).refuted_if == "nothing that can be computed here"
     assert Criterion.of([]).holds_if == "nothing computed here"
 
@@ -128,3 +130,10 @@ def test_measurements_are_short():
         "0 … 1e+09",
         "31/32 (84%–99%)",
     ]
+
+
+def test_a_clause_is_of_the_printed_form_unless_said_otherwise_and_stays_as_it_is():
+    clause = Clause("the risk is 0", "risk", at_most(1e-9), "rounding")
+    assert not clause.corrected
+    with pytest.raises(FrozenInstanceError):
+        clause.quantity = "another"

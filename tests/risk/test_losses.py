@@ -28,3 +28,16 @@ def test_no_accuracy_is_below_its_bound(seed, name, k):
         risk = population_risk(model, problem, loss=name, engine="enumerate").value
         bound = LOSSES[name].accuracy_bound(risk).item()
     assert population_accuracy(model, problem).value.item() >= bound - 1e-12
+
+
+@given(name=st.sampled_from(sorted(LOSSES)), mean=st.floats(0.05, 4), error=st.floats(1e-9, 0.04), low=st.booleans())
+def test_stretch_bounds_what_an_error_of_the_mean_becomes_and_no_more(name, mean, error, low):
+    """Of a mean that is wrong by `error`, the risk is wrong by at most stretch · error; of a tiny one, by just that."""
+    loss = LOSSES[name]
+    mean, error = torch.tensor([-mean if loss.signed else mean]).double(), torch.tensor([error]).double()
+    moved = mean - error if low else mean + error
+    wrong = (loss.of_mean(moved) - loss.of_mean(mean)).abs()
+    assert wrong <= loss.stretch(mean, error) * error * (1 + 1e-9) + 1e-14
+    at = mean.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(loss.of_mean(at).sum(), at)
+    assert float(loss.stretch(mean, torch.zeros(1))) == pytest.approx(slope.abs().item(), rel=1e-9)

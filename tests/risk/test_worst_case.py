@@ -25,6 +25,19 @@ def test_it_is_the_largest_loss_over_all_inputs(k, kind):
         assert largest <= worst + 1e-12
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_score_shifted_by_what_its_mass_misses_has_the_same_certificate(seed):
+    problem, g = Parity(8, (1, 3, 4)), torch.Generator().manual_seed(seed)
+    ((x, y),) = list(problem.enumerate())
+    c = (problem.mask() + 0.15 * torch.randn(8, generator=g, dtype=torch.float64)).abs()
+    offset = (3 - c.sum()) / 2
+    worst = worst_loss(AdditiveScore(c, offset, Cosine()), law_of(problem)).item()
+    largest = (1 - y * Cosine()(x.double() @ c + offset)).max().item()
+    if (c - problem.mask().double()).abs().sum() <= 2:
+        assert worst == pytest.approx(largest, abs=1e-12)
+    assert worst_loss(AdditiveScore(c, offset + 0.1, Cosine()), law_of(problem)) is None
+
+
 def test_there_is_no_certificate_without_a_bounded_readout_or_whole_weights():
     law, offset = law_of(Parity(3, (0, 1))), torch.zeros(())
     ideal = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)

@@ -129,6 +129,7 @@ OTHER_VALUES = {
     "positions": "circle",
     "numbers_per_head": 10,
     "heads": 3,
+    "mass": "trained",
     "readout": "zig-zag",
     "smoothing": 0.1,
     "temperature": 0.5,
@@ -145,8 +146,9 @@ OTHER_VALUES = {
     "wide_phase": True,
     "beyond_pairs": {"heads": 1},
     "on_samples": {"heads": 1},
+    "on_batches": {"heads": 1},
 }
-DECIDES_NOTHING = {"summary", "beyond_pairs", "on_samples"}  # here: k is 2, and there are no examples
+DECIDES_NOTHING = {"summary", "beyond_pairs", "on_samples", "on_batches"}  # here: k is 2, and there are no examples
 
 
 @pytest.mark.parametrize("field", Recipe.model_fields)

@@ -14,6 +14,7 @@ EXPECTED = {
     ("temperature", "n/4"): 50.0,
     ("numbers_per_head", "log² n"): math.ceil(math.log(200) ** 2),
     ("numbers_per_head", "3k log n"): math.ceil(9 * math.log(200)),
+    ("numbers_per_head", "face"): math.ceil(6 * math.log(200)),
     ("learning_rate", "0.04/k²"): 0.04 / 9,
     ("learning_rate", "theorem-5"): theory.theorem_5_learning_rate(3, 0.5, 0.01),
     ("learning_rate", "one-step"): theory.one_step_learning_rate(200, 2),
@@ -26,6 +27,12 @@ def test_every_formula_has_its_value():
     assert {(field, formula.name) for field, some in FORMULAS.items() for formula in some} == set(EXPECTED)
     for (field, name), value in EXPECTED.items():
         assert resolved_value(field, name, SIZES) == pytest.approx(value, rel=1e-12)
+
+
+def test_harmonics_need_2k_numbers_for_a_face_or_as_many_as_there_are():
+    sizes = SIZES._replace(harmonic=True)
+    assert resolved_value("numbers_per_head", "face", sizes) == 6
+    assert resolved_value("numbers_per_head", "face", sizes._replace(n=5)) == 4
 
 
 @pytest.mark.parametrize("field", FORMULAS)

@@ -26,4 +26,4 @@ def test_it_needs_one_head_and_the_population():
     with pytest.raises(InvalidInput, match="need one head"):
         learn(problems, "one-step", range(2), heads=3)
     with pytest.raises(InvalidInput, match="need the population"):
-        learn(problems, "one-step", range(2), samples=100, optimiser="gauss-newton")
+        learn(problems, "one-step", range(2), batch=100, optimiser="gauss-newton", loss="hinge")

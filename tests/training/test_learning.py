@@ -134,7 +134,18 @@ def test_as_coded_learns_some_seeds_of_the_easiest_size_and_not_all():
 def test_the_json_object_has_the_promised_names():
     run = learn(Parity(20, (7, 10, 17)), seeds=range(2)).to_json()
     assert {"n", "k", "recipe", "engine", "parameters", "runs", "seconds"} <= set(run)
-    promised = {"seed", "support", "risk", "accuracy", "worst_loss", "found", "recovered", "steps", "diverged"}
+    promised = {
+        "seed",
+        "support",
+        "risk",
+        "accuracy",
+        "worst_loss",
+        "found",
+        "recovered",
+        "steps",
+        "diverged",
+        "proved",
+    }
     assert set(run["runs"][1]) == promised
     assert run["parameters"] == 120
     assert run["runs"][1]["found"] == [7, 10, 17]

@@ -2,7 +2,8 @@ import torch
 
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems.sequences import HeldOut, ParitySequences
-from parityscope.training.three_steps import ThreeSteps, examine, hinge_gradient, take_three_steps
+from parityscope.training.block_gradient import hinge_gradient
+from parityscope.training.three_steps import ThreeSteps, examine, take_three_steps
 
 SMALL = ThreeSteps(n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256)
 

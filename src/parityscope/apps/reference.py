@@ -2,6 +2,7 @@
 
 python -m parityscope.apps.reference unpack FOLDER    # the shipped rows into FOLDER/store, where `reproduce` finds them
 python -m parityscope.apps.reference recheck FOLDER   # keeps stale rows there where recomputing some gives the same
+python -m parityscope.apps.reference measure FOLDER   # language models that FOLDER/store has no rows of, where it can
 python -m parityscope.apps.reference pack FOLDER      # the rows in FOLDER/store into reference/, to be shipped
 """
 
@@ -99,13 +100,18 @@ def stale_rows() -> dict[str, int]:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("unpack", "recheck", "pack"))
+    parser.add_argument("what", choices=("unpack", "recheck", "measure", "pack"))
     parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce --scale reference`")
     arguments = parser.parse_args()
     if arguments.what == "unpack":
         print(f"{unpack_reference(arguments.folder)} shipped rows in {arguments.folder}")
     elif arguments.what == "pack":
         print(f"{pack_reference(arguments.folder)} rows of {arguments.folder} are shipped now")
+    elif arguments.what == "measure":
+        from parityscope.apps.reference_models import measure_models
+
+        for line in measure_models(arguments.folder):
+            print(line, flush=True)
     else:
         for found in recheck_reference(arguments.folder):
             print(found, flush=True)

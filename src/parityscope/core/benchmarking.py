@@ -131,7 +131,7 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ..
 
 
 def _note(setting: dict[str, Any]) -> str:
-    """Return what else a reader of the ratio should know: CPU time, memory, estimated error, what was found."""
+    """Return what else a reader of the ratio should know: CPU time, memory, error, what was found."""
     notes = []
     if "cpu_seconds" in setting:
         other = setting.get("other_cpu_seconds")
@@ -140,7 +140,11 @@ def _note(setting: dict[str, Any]) -> str:
     if "peak_gigabytes" in setting:
         notes.append(f"process peak {setting['peak_gigabytes']:g} GB")
     if "error_bound" in setting:
-        notes.append(f"estimated error {setting['error_bound']:.0e}")
+        notes.append(f"error at most {setting['error_bound']:.0e}")
+    if "proved_error" in setting:
+        notes.append(
+            f"proved error {setting['proved_error']:.0e}, of the gradient {setting['proved_gradient_error']:.0e}"
+        )
     if "found" in setting:
         notes.append(f"found {setting['found']}, the other {setting['other_found']}")
     if "ratio_is" in setting:
@@ -184,10 +188,10 @@ def benchmark_names() -> list[str]:
 def run_benchmark(name: str) -> Iterator[Measurement]:
     """Yield the measurements of one question.
 
-    >>> next(run_benchmark("speed"))
+    >>> next(run_benchmark("speed"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    parityscope.core.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, estimator, risk, sweep
+    parityscope.core.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, ...
     """
     if name not in benchmark_names():
         raise InvalidInput(f"unknown benchmark {name!r}: choose one of {', '.join(benchmark_names())}")
@@ -203,10 +207,10 @@ def run_benchmark(name: str) -> Iterator[Measurement]:
 def measured_alone(name: str) -> list[Measurement]:
     """Return the measurements of one question, taken in a fresh process: no other question's memory or threads.
 
-    >>> measured_alone("speed")
+    >>> measured_alone("speed")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    parityscope.core.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, estimator, risk, sweep
+    parityscope.core.errors.InvalidInput: unknown benchmark 'speed': choose one of cot, ...
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(_all_of, name).result()

@@ -7,9 +7,9 @@ most tables take to search.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parityscope.estimator.classifier import NothingFound, SparseParityClassifier, TiedColumns
+    from parityscope.estimator.classifier import NothingFound, NotSearched, SparseParityClassifier, TiedColumns
 
-__all__ = ["NothingFound", "SparseParityClassifier", "TiedColumns"]
+__all__ = ["NotSearched", "NothingFound", "SparseParityClassifier", "TiedColumns"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +12,16 @@ from jaxtyping import Int8
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
-from parityscope.estimator.bits import encode
+from parityscope.estimator import conjunctions, pair_tables
+from parityscope.estimator.clock import Clock, Progress, seconds_of
 from parityscope.estimator.evidence import p_text, rows_needed
-from parityscope.estimator.rules import Cell, Interaction, Rule, fit_rule, held_out_accuracy, prefers_table, truth_table
-from parityscope.estimator.search import SOLVERS, Attempt, Candidate, Search, Solver
-
-_HELD_OUT = 0.3
-_OPEN_BUDGET, _GIVEN_BUDGET = 2e10, 1e12
+from parityscope.estimator.interactions import Chosen, FoundInteraction, described, select
+from parityscope.estimator.joint import JointRule, fit_joint, held_out_probability, prefers_whole_table
+from parityscope.estimator.promise import sentence
+from parityscope.estimator.rules import Cell, Interaction, Rule
+from parityscope.estimator.schedule import run, run_smaller
+from parityscope.estimator.search import SOLVERS, Attempt, Search, Solver
+from parityscope.estimator.sentences import explanation, sizes_text, skipped_sentence
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,7 @@ class Question:
             raise InvalidInput(f"max_k must be at least 1, got {self.max_k}")
         if not 0 < self.alpha < 1:
             raise InvalidInput(f"alpha must lie strictly between 0 and 1, got {self.alpha}")
-
-    @property
-    def multiplications(self) -> float:
-        """The budget of an exhaustive search of one size."""
-        if self.budget is not None:
-            return float(self.budget)
-        return _OPEN_BUDGET if self.k is None else _GIVEN_BUDGET
+        seconds_of(self.budget)
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,13 @@ class Answer:
     constant: tuple[int, ...]
     attempts: list[Attempt]
     reason: str
+    interactions: tuple[FoundInteraction, ...]  # all of them, the strongest evidence first
+    joint: JointRule | None  # the rule of all interactions together
+    guarantee: str  # what would have been found, and how surely
+    skipped: str  # what was not searched and what that would cost; empty when everything was
+    explanation: str  # what explains the label: a main effect, a table, a parity, several of them, or nothing
+    candidate: tuple[int, ...] | None = None  # when nothing was found: the columns nearest to it, which log_p is of
+    strongest: float = 0.0  # the largest correlation with the labels, on the searched rows, that any candidate had
 
     @property
     def support(self) -> tuple[int, ...]:
@@ -94,9 +98,9 @@ class Answer:
 
     def probability(self, X: ndarray) -> ndarray:
         """Return P(second class) of every row."""
-        if self.interaction is None or self.fitted is None:
+        if self.joint is None:
             return np.full(len(X), self.share)
-        return self.fitted.probability(self.interaction, {column: X[:, column] for column in self.support})
+        return self.joint.probability({column: X[:, column] for column in self.joint.columns})
 
     @property
     def nothing_sentence(self) -> str:
@@ -142,63 +146,98 @@ def ask(
     labels: Int8[ndarray, " rows"],
     random: np.random.RandomState,
     name: Callable[[int], str] = numbered,
+    progress: Progress | None = None,
+    unordered: frozenset[int] = frozenset(),
 ) -> Answer:
-    """Search the table for the interaction; `name` says what a column is called.
+    """Search the table for interactions; `name` says what a column is called.
+
+    `progress` is called now and then with the share of the time budget that is used (0 to 1) and a few words that say
+    what is being searched. The numbers of `unordered` columns are mere names: each is asked for against all others.
 
     >>> random = np.random.RandomState(0)
     >>> X, labels = random.randint(2, size=(90, 4)), random.choice(np.array([-1, 1], dtype=np.int8), size=90)
     >>> print(ask(Question(max_k=2), X, labels, random).reason.partition(" (")[0])
-    nothing found: no parity of 1, 2 of 4 columns stands out in 90 rows
+    nothing found: no parity of 1 to 2 of 4 columns stands out in 90 rows
     """
     question.refuse_if_bad(X.shape[1])
-    order, train = _split(labels, random)
-    table = encode(X, order)
-    sizes = range(1, min(question.max_k, table.columns) + 1) if question.k is None else (question.k,)
-    search = Search(
-        X,
-        order,
-        table,
-        labels[order],
-        train,
-        [k for k in sizes if k <= table.columns],
-        question.k is not None,
-        question.alpha,
-        question.multiplications,
-        random,
-    )
-    found = search.run(question.solver)
-    return _nothing(search) if found is None else _something(found, search, name)
+    clock = Clock(seconds_of(question.budget), progress)
+    sizes = range(1, min(question.max_k, X.shape[1]) + 1) if question.k is None else (question.k,)
+    search = Search.of(X, labels, sizes, question.k is not None, question.alpha, clock, random, unordered)
+    chosen = _chosen(search, question.solver)
+    answer = _something(chosen, search, name) if chosen else _nothing(search, name)
+    return replace(answer, strongest=max((abs(one.strength) for one in search.judged), default=0.0))
 
 
-def _something(found: Candidate, search: Search, name: Callable[[int], str]) -> Answer:
-    interaction, table = found.interaction, search.table
-    values, labels, train = search.values(found.support), search.labels, search.train
-    use_table = prefers_table(interaction, values, labels, train)
-    agreement = float((interaction.chi(values) == labels).mean())
-    names = {column: name(column) for column in found.support}
+def _chosen(search: Search, solver: Solver) -> tuple[Chosen, ...]:
+    """Search, and return what is established: parities, conjunctions, else a pair table, else by fewer columns."""
+    found = run(search, solver)
+    if solver == "auto" and search.sizes and not search.settled:
+        conjunctions.propose(search)
+        if search.found is None:
+            pair_tables.propose(search)
+        found = search.found
+    if found is not None:
+        return select(search, found)
+    smaller = run_smaller(search) if solver == "auto" and search.smaller and search.table.bits else None
+    if smaller is None:
+        return ()
+    return tuple(one for one in select(search, smaller) if len(one.support) == search.sizes[0])
+
+
+def _something(chosen: tuple[Chosen, ...], search: Search, name: Callable[[int], str]) -> Answer:
+    interactions = described(search, chosen, name)
+    found, first, labels, train = chosen[0], interactions[0], search.labels, search.train
+    parts = [one.part for one in chosen]
+    values = search.values({column for one in interactions for column in one.support})
+    whole = prefers_whole_table(parts, values, labels, train)
+    second = held_out_probability(parts, values, labels, train, table=whole)
+    skipped = skipped_sentence(_unfinished(search))
     return Answer(
-        interaction,
-        fit_rule(interaction, values, labels, table=use_table),
+        first.interaction,
+        first.rule,
         share=float((labels > 0).mean()),
-        solver=found.solver,
+        solver=first.solver,
         log_p=found.log_p,
-        noise_rate=min(agreement, 1 - agreement),
-        held_out_accuracy=held_out_accuracy(interaction, values, labels, train, table=use_table),
-        bits=tuple(bit.describe(names[bit.column]) for bit in interaction.bits),
-        rule="table" if use_table else "parity",
-        truth_table=truth_table(interaction, values, labels, names),
-        attention=found.attention,
-        ties={column: table.copies[column] for column in found.support if column in table.copies},
-        constant=table.constant,
+        noise_rate=_noise_rate(found, first, values, labels),
+        held_out_accuracy=float(((second > 0.5) == (labels[train:] > 0)).mean()),
+        bits=first.bits,
+        rule="table" if parts[0].table else "parity",
+        truth_table=first.truth_table,
+        attention=found.candidate.attention,
+        ties={column: search.table.copies[column] for column in found.support if column in search.table.copies},
+        constant=search.table.constant,
         attempts=search.attempts,
-        reason=(
-            f"{found.solver} proposed {', '.join(names.values())} from {train} rows; {len(labels) - train} held-out "
-            f"rows confirm it, and {p_text(found.log_p)} after paying for the search"
-        ),
+        reason=_why_found(found, search, name) + (f"; {skipped}" if skipped else ""),
+        interactions=interactions,
+        joint=fit_joint(parts, values, labels, table=whole),
+        guarantee=_guarantee(search),
+        skipped=skipped,
+        explanation=explanation(interactions, whole, name),
     )
 
 
-def _nothing(search: Search) -> Answer:
+def _noise_rate(found: Chosen, first: FoundInteraction, values: dict[int, ndarray], labels: ndarray) -> float:
+    """Return the share of rows that differ from the parity, or from the more frequent class of their cell."""
+    interaction, rule = found.part.interaction, first.rule
+    if rule is None or not (found.members or found.candidate.table):
+        agreement = float((interaction.chi(values) == labels).mean())
+        return min(agreement, 1 - agreement)
+    return float(((rule.probability(interaction, values) > 0.5) != (labels > 0)).mean())
+
+
+def _why_found(found: Chosen, search: Search, name: Callable[[int], str]) -> str:
+    names, rows = ", ".join(map(name, found.support)), len(search.labels)
+    members = [one.candidate for one in found.members] or [found.candidate]
+    proposed = f"{found.candidate.solver} proposed {names} from {search.train} rows"
+    held_out = f"{rows - search.train} held-out rows confirm it"
+    if found.candidate.table:
+        proposed = f"{found.candidate.solver} proposed the table of {names} from {rows} rows"
+    if not all(one.replicated for one in members):
+        held_out = f"the {rows - search.train} held-out rows are too few to confirm it alone, all {rows} do"
+    return f"{proposed}; {held_out}, and {p_text(found.log_p)} after paying for the search"
+
+
+def _nothing(search: Search, name: Callable[[int], str]) -> Answer:
     share = float((search.labels > 0).mean())
     held_out = search.labels[search.train :] > 0
     return Answer(
@@ -206,7 +245,7 @@ def _nothing(search: Search) -> Answer:
         None,
         share=share,
         solver=None,
-        log_p=min((one.log_p for one in search.judged), default=0.0),
+        log_p=0.0 if (best := search.nearest) is None else best.log_p,
         noise_rate=min(share, 1 - share),
         held_out_accuracy=float((held_out == (share > 0.5)).mean()),
         bits=(),
@@ -216,40 +255,63 @@ def _nothing(search: Search) -> Answer:
         ties={},
         constant=search.table.constant,
         attempts=search.attempts,
-        reason=_why_nothing(search),
+        reason=_why_nothing(search, name),
+        interactions=(),
+        joint=None,
+        guarantee=_guarantee(search),
+        skipped=skipped_sentence(_unfinished(search)),
+        explanation="no interaction stands out: nothing here explains the label better than its class shares",
+        candidate=None if best is None else best.support,
     )
 
 
-def _split(labels: ndarray, random: np.random.RandomState) -> tuple[ndarray, int]:
-    """Return an order of the rows whose first part is for training, both classes in proportion, and its length."""
-    first, rest = [], []
-    for sign in (-1, 1):
-        rows = random.permutation(np.flatnonzero(labels == sign))
-        held_out = round(_HELD_OUT * len(rows))
-        rest.append(rows[:held_out])
-        first.append(rows[held_out:])
-    train = random.permutation(np.concatenate(first))
-    return np.concatenate([train, *rest]), len(train)
+def _guarantee(search: Search) -> str:
+    return sentence(search.promised(), k_is_known=search.k_is_known, uneven=search.uneven())
 
 
-def _why_nothing(search: Search) -> str:
+def _unfinished(search: Search) -> dict[int, tuple[float, float]]:
+    """Return the sizes that were not searched to the end: from which correlation on they were, and the seconds left."""
+    return {k: (search.met(k), seconds) for k, seconds in search.left_out.items()}
+
+
+def _why_nothing(search: Search, name: Callable[[int], str]) -> str:
     table, rows = search.table, len(search.labels)
     if not table.bits:
         return "nothing found: every column is constant"
     if not search.sizes:
         return f"nothing found: only {table.columns} different columns that vary"
     smallest = min(search.sizes)
-    needed = rows_needed(table.choices, smallest, search.alpha, k_is_known=search.k_is_known)
+    needed = rows_needed(search.price(smallest), search.alpha)
     if rows < needed:
         return (
             f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of {table.columns} columns "
             f"takes {needed}"
         )
-    if not search.searched:
-        return f"nothing found: {search.attempts[-1].outcome}"
-    best = math.exp(min(one.log_p for one in search.judged))
-    sizes = ", ".join(map(str, search.searched))
+    searched = [k for k in search.sizes if search.met(k) <= 1]
+    skipped = skipped_sentence(_unfinished(search))
+    if not searched:
+        tried = (
+            search.attempts[-1].outcome
+            if search.attempts
+            else skipped or "this solver has no way to search these sizes"
+        )
+        return f"nothing found: {tried}"
     return (
-        f"nothing found: no parity of {sizes} of {table.columns} columns stands out in {rows} rows "
-        f"(best corrected p-value {best:.2g})"
+        f"nothing found: no parity of {sizes_text(searched)} of {table.columns} columns stands out in {rows} rows"
+        + _nearest_text(search, name)
+        + (f"; {skipped}" if skipped else "")
     )
+
+
+def _nearest_text(search: Search, name: Callable[[int], str]) -> str:
+    """Name the candidate that came nearest, and what was found of fewer columns than were asked for."""
+    text, best = "", search.nearest
+    if best is not None:
+        what = "the table of " if best.table else ""
+        text = f" (strongest candidate, not significant: {what}{', '.join(map(name, best.support))}, "
+        text += f"corrected {p_text(best.log_p)})"
+    fewer = search.answer_among(search.smaller)
+    if fewer is not None:
+        text += f"; of fewer columns {', '.join(map(name, fewer.support))} stands out ({p_text(fewer.log_p)})"
+        text += ": leave k open"
+    return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from parityscope.core.threads import single_threaded
+from parityscope.estimator.clock import Clock
 from parityscope.estimator.evidence import correlation
 from parityscope.estimator.exhaustive import BitSet
 from parityscope.measures import found_support
@@ -48,6 +50,7 @@ def find(
     seed: int,
     *,
     owner: Int[ndarray, " bits"] | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[AttentionFit]:
     """Yield what each of RESTARTS trainings found: the caller stops at the first it believes.
 
@@ -63,7 +66,9 @@ def find(
     y = torch.from_numpy(np.ascontiguousarray(labels))
     recipe = BOUNDED.adapted(k, from_examples=True).resolved(len(signs), k)
     for restart in range(RESTARTS):
-        model = _trained(x, y, recipe, k, seed + restart)
+        if clock is not None and clock.left < 0:
+            return
+        model = _trained(x, y, recipe, k, seed + restart, clock or Clock(math.inf))
         with torch.no_grad():
             by_column = torch.zeros(2, int(owner.max()) + 1).index_add_(
                 1, torch.from_numpy(owner), model.score_weights()
@@ -76,7 +81,20 @@ def find(
         yield max(found, key=lambda one: abs(one.scored.strength))
 
 
-def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int) -> ParityTransformer:
+def summed_by_column(
+    attention_to_bits: Float[ndarray, "heads bits"], owner: Int[ndarray, " bits"], columns: int
+) -> Float[ndarray, "heads columns"]:
+    """Return the attention to every column: that of its bits together.
+
+    >>> summed_by_column(np.array([[0.25, 0.25, 0.5]]), np.array([0, 0, 3]), 4).tolist()
+    [[0.5, 0.0, 0.0, 0.5]]
+    """
+    summed = np.zeros((len(attention_to_bits), columns))
+    np.add.at(summed.T, owner, attention_to_bits.T)
+    return summed
+
+
+def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int, clock: Clock) -> ParityTransformer:
     """Train two runs from one start: on the labels, and on the labels negated, since either may be the parity."""
     model = build_model(recipe, x.shape[1], k, (seed, seed)).float()
     state = TrainingState.fresh(2)
@@ -85,7 +103,8 @@ def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int) -> ParityT
 
     def stop_together(state: TrainingState, risk: Tensor) -> None:
         # One of the two chases the wrong sign: once the other is done there is nothing to wait for.
-        if not bool(state.active.all()):
+        clock.report(f"attention with {k} heads")
+        if not bool(state.active.all()) or clock.left < 0:
             state.stop(state.active)
 
     with single_threaded(x.shape[1] * rows < _WORTH_A_THREAD):

@@ -10,9 +10,11 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.estimator.answer import Answer, Question, ask, numbered, two_classes
+from parityscope.estimator.tables.frames import FrameCoder, has_text
 
 with naming_the_extra():
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.feature_selection import SelectorMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
@@ -43,11 +45,29 @@ class TiedColumns(UserWarning):
     """
 
 
-class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NotSearched(UserWarning):
+    """A column of text takes no part, or only its frequent values do.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"hot": [0, 1] * 20, "serial": [f"no {row}" for row in range(40)]})
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = SparseParityClassifier(random_state=0).fit(frame, frame["hot"])
+    >>> print(caught[0].message)
+    not searched: serial (text of 40 different values, none of them in 5 rows)
+    """
+
+
+class SparseParityClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Finds the few columns whose parity is the label, and says how sure that is.
 
+    It predicts, and it selects: in a pipeline `transform` keeps the columns of all interactions.
+
     Columns of two values are bits; columns of three or four values (genotypes 0/1/2) may be split in any way; columns
-    of more values get a learned threshold. 70 % of the rows are searched, 30 % confirm.
+    of more values get a learned threshold. Text in a DataFrame is coded as `parityscope fit` codes it: up to four
+    values may be split in any way, of more the frequent ones are asked for one by one. 70 % of the rows are searched,
+    30 % confirm; a p-value ten times smaller than asked for, which all rows give, needs no such confirmation. "auto"
+    also looks for conjunctions, and where nothing stands out for pairs of columns of a few values by their whole table.
 
     Parameters
     ----------
@@ -55,19 +75,27 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         How many columns interact; None chooses by held-out evidence among 1 … max_k.
     max_k : int
         The largest interaction that is looked for when k is None.
-    solver : "auto", "attention", "elimination" or "exhaustive"
-        "auto" tries the cheapest that can succeed, confirms on held-out rows, and falls back.
+    solver : "auto", "attention", "collision", "elimination" or "exhaustive"
+        "auto" takes the step that promises something new soonest, again and again; the others work alone.
     alpha : float
         The largest corrected p-value that is believed.
-    budget : float or None
-        Multiplications an exhaustive search of one size may take, of which a core does about 7e9 a second; None
-        is 2e10 when k is open and 1e12 when k is given.
+    budget : float, str or None
+        The time that a search may take: seconds, or text such as "30s", "2m" or "1h"; None is 30 seconds. What was
+        not searched in that time, and what it would cost, is said in `reason_`.
     random_state : int, RandomState or None
         Which rows are held out, which equations are sampled, how attention starts.
 
     Attributes
     ----------
-    support_ : the columns, ascending; empty when nothing was found
+    support_ : the columns of the first interaction, ascending; empty when nothing was found
+    interactions_ : all interactions, the strongest evidence first, each with `support`, `kind`, `bits`, `strength`,
+        `p_value`, `adds` (bits per held-out row beyond those before it), `accuracy` and `block` (columns that these
+        rows cannot tell from one of its own)
+    guarantee_ : one sentence: what would have been found, and how surely
+    skipped_ : what was not searched in the time, and what it would cost; empty when everything was
+    explanation_ : what explains the label: a main effect, a table, a parity, or several together
+    candidate_ : where nothing was found, the columns that came nearest: not significant, `p_value_` is theirs; None
+        where something was found
     k_ : how many they are
     solver_ : which solver answered, or None
     reason_ : one sentence that says why this is the answer
@@ -109,8 +137,9 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SparseParityClassifier:
-        """Search for the interaction; two classes of any type, no missing values."""
-        X, y = validate_data(self, X, y, dtype="numeric")
+        """Search for the interaction; two classes of any type, no missing values; a DataFrame may hold text."""
+        coder = self._coder = FrameCoder.of(X) if has_text(X) else None
+        X, y = validate_data(self, X if coder is None else coder.numbers(X), y, dtype="numeric")
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y")
         if kind != "binary":
@@ -120,12 +149,18 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         self.classes_, labels = two_classes(y)
         question = Question(self.k, self.max_k, self.solver, self.alpha, self.budget)
-        self._keep(ask(question, X, labels, check_random_state(self.random_state), self._name))
+        unordered = frozenset[int]() if coder is None else coder.unordered
+        random = check_random_state(self.random_state)
+        answer = ask(question, X, labels, random, self._name, unordered=unordered)
+        for note in () if coder is None else coder.notes:
+            warnings.warn(note, NotSearched, stacklevel=2)
+        self._keep(answer if coder is None else coder.in_words(answer))
         return self
 
     def predict_proba(self, X: Any) -> ndarray:
         """Return P(class) of every row, shape (rows, 2)."""
         check_is_fitted(self, "support_")
+        X = X if self._coder is None or not hasattr(X, "iloc") else self._coder.numbers(X)
         second = self._answer.probability(validate_data(self, X, reset=False, dtype="numeric"))
         return np.column_stack([1 - second, second])
 
@@ -133,6 +168,51 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Return the more probable class of every row."""
         second = self.predict_proba(X)[:, 1]
         return self.classes_[(second > 0.5).astype(int)]
+
+    def to_frame(self) -> Any:
+        """Return the interactions as a pandas DataFrame, one row each.
+
+        >>> X = np.random.RandomState(0).randint(2, size=(200, 5))
+        >>> frame = SparseParityClassifier(random_state=0).fit(X, X[:, 0] ^ X[:, 3]).to_frame()
+        >>> frame[["columns", "kind"]].values.tolist()
+        [['column 0, column 3', 'parity']]
+        """
+        check_is_fitted(self, "interactions_")
+        with naming_the_extra():
+            import pandas as pd
+        rows = [
+            {
+                "columns": ", ".join(map(self._name, one.support)),
+                "support": one.support,
+                "kind": one.kind,
+                "bits": " ⊕ ".join(one.bits),
+                "strength": one.strength,
+                "p_value": one.p_value,
+                "adds": one.adds,
+                "accuracy": one.accuracy,
+                "block": {self._name(c): [self._name(other) for other in others] for c, others in one.block.items()},
+                "solver": one.solver,
+            }
+            for one in self.interactions_
+        ]
+        names = ["columns", "support", "kind", "bits", "strength", "p_value", "adds", "accuracy", "block", "solver"]
+        return pd.DataFrame(rows, columns=names)
+
+    def ebm_interactions(self) -> list[tuple[int, ...]]:
+        """Return the interactions of two columns and more, as `interactions=` of an explainable boosting machine.
+
+        >>> X = np.random.RandomState(0).randint(2, size=(200, 5))
+        >>> SparseParityClassifier(random_state=0).fit(X, X[:, 0] ^ X[:, 3]).ebm_interactions()
+        [(0, 3)]
+        """
+        check_is_fitted(self, "interactions_")
+        return list(dict.fromkeys(one.support for one in self.interactions_ if one.k > 1))
+
+    def _get_support_mask(self) -> ndarray:
+        check_is_fitted(self, "interactions_")
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[[column for one in self.interactions_ for column in one.support]] = True
+        return mask
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,6 +235,11 @@ class SparseParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.constant_ = np.array(answer.constant, dtype=int)
         self.attempts_ = answer.attempts
         self.reason_ = answer.reason
+        self.interactions_ = answer.interactions
+        self.guarantee_ = answer.guarantee
+        self.skipped_ = answer.skipped
+        self.explanation_ = answer.explanation
+        self.candidate_ = answer.candidate
         for sentence in answer.tie_sentences(self._name):
             warnings.warn(sentence, TiedColumns, stacklevel=3)
         if answer.interaction is None:

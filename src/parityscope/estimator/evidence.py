@@ -56,7 +56,7 @@ def exact_log_tail(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) 
     rows, ups, drawn = len(chi), int((chi > 0).sum()), int((labels > 0).sum())
     both = int(((chi > 0) & (labels > 0)).sum())
     counts = np.arange(both, min(ups, drawn) + 1, dtype=float)
-    terms = _log_choose(ups, counts) + _log_choose(rows - ups, drawn - counts) - _log_choose(rows, float(drawn))
+    terms = log_choose(ups, counts) + log_choose(rows - ups, drawn - counts) - log_choose(rows, float(drawn))
     largest = terms.max()
     return min(0.0, float(largest + np.log(np.exp(terms - largest).sum())))
 
@@ -81,9 +81,17 @@ def log_family(choices: Sequence[int], k: int) -> float:
     """
     polynomial = np.full(k + 1, -np.inf)
     polynomial[0] = 0.0
-    for count in choices:
-        if count > 0:
-            polynomial[1:] = np.logaddexp(polynomial[1:], polynomial[:-1] + math.log(count))
+    counts, columns = np.unique(np.asarray([count for count in choices if count > 0], dtype=float), return_counts=True)
+    for count, many in zip(counts, columns.tolist(), strict=True):
+        # All columns with as many choices at once: (1 + count·x)^many.
+        powers = np.arange(min(k, many) + 1, dtype=float)
+        factor = log_choose(many, powers) + powers * math.log(count)
+        polynomial = np.array(
+            [
+                np.logaddexp.reduce([polynomial[size - power] + term for power, term in enumerate(factor[: size + 1])])
+                for size in range(k + 1)
+            ]
+        )
     return float(polynomial[k])
 
 
@@ -121,18 +129,17 @@ def reaches(log_p: float, level: float) -> bool:
     return log_p <= math.log(level) + _ROUNDING
 
 
-def rows_needed(choices: Sequence[int], k: int, alpha: float, *, k_is_known: bool) -> int:
+def rows_needed(price: float, alpha: float) -> int:
     """Return how many rows even a noiseless parity with balanced classes needs to be told from chance.
 
-    >>> rows_needed([1] * 20, 2, 0.01, k_is_known=True)
+    `price` is the logarithm of what the search multiplies its p-value by.
+
+    >>> rows_needed(log_family([1] * 20, 2), 0.01)
     18
     """
-    rows = 2
-    while not reaches(
-        corrected_log_p(math.log(2) - float(_log_choose(rows, rows // 2)), choices, k, k_is_known=k_is_known), alpha
-    ):
-        rows += 1
-    return rows
+    rows = np.arange(2.0, 64 + 4 * (price - math.log(alpha)))
+    log_p = np.minimum(0.0, math.log(2) - log_choose(rows, np.floor(rows / 2)) + price)
+    return int(rows[np.argmax(log_p <= math.log(alpha) + _ROUNDING)])
 
 
 def clearly_better(log_likelihood: Float[ndarray, " rows"], than: Float[ndarray, " rows"]) -> bool:
@@ -172,6 +179,11 @@ def log_factorial(count: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
     return np.where(count < len(_SMALL_LOG_FACTORIALS), small, stirling)
 
 
-def _log_choose(total: float, chosen: ndarray | float) -> ndarray:
+def log_choose(total: ndarray | float, chosen: ndarray | float) -> Float[ndarray, "*shape"]:
+    """Return the logarithm of a binomial coefficient of whole numbers.
+
+    >>> log_choose(5, np.array([0.0, 2.0])).round(9).tolist()
+    [0.0, 2.302585093]
+    """
     whole, part = np.asarray(total, dtype=float), np.asarray(chosen, dtype=float)
     return np.asarray(log_factorial(whole) - log_factorial(part) - log_factorial(np.asarray(whole - part)))

@@ -1,4 +1,4 @@
-"""The picture of an interaction: the truth table as bars, or as a map where two columns interact."""
+"""The picture of the interactions: truth tables as bars, or as a map where two columns interact."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.estimator.files import TableFit
+from parityscope.estimator.findings import Finding
 
 _NAMED_BARS = 32
+_MOST_PANELS = 6
 
 
 def interaction_figure(fitted: TableFit) -> Figure:
-    """Return the share of the second class for every combination of the found columns' values.
+    """Return the share of the second class for every combination of values, a panel for each interaction.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -25,27 +27,38 @@ def interaction_figure(fitted: TableFit) -> Figure:
     >>> interaction_figure(fit_file(path, "fault")).axes[0].get_title()
     'a × c: held-out accuracy 1.000'
     """
-    table = fitted.truth_table()
-    second = fitted.to_json()["classes"][1]
-    label = f"share of {fitted.target} = {second}"
-    if not table:
+    findings = fitted.findings[:_MOST_PANELS]
+    if not findings:
         figure, axes = new_figure(6, 2.5)
         axes.text(0.5, 0.5, "nothing found", ha="center", va="center", fontsize=14)
         axes.set_axis_off()
         return figure
-    if len(fitted.columns) == 2 and len(table[0]["values"]) == 2:
-        figure, axes = new_figure(6, 4.6)
-        _map(figure, axes, fitted, label)
-    else:
-        figure, axes = new_figure(max(6.0, min(14.0, 1.5 + 0.35 * len(table))), 4.4)
-        _bars(axes, fitted, label)
-    axes.set_title(f"{' × '.join(fitted.columns)}: held-out accuracy {fitted.answer.held_out_accuracy:.3f}", wrap=True)
+    label = f"share of {fitted.target} = {fitted.classes[1]}"
+    width = max(6.0 if _is_map(one) else min(14.0, 1.5 + 0.35 * len(one.truth_table)) for one in findings)
+    figure, grid = new_figure(max(6.0, width), 4.5 * len(findings), len(findings), squeeze=False)
+    for place, (finding, axes) in enumerate(zip(findings, grid[:, 0], strict=True)):
+        if _is_map(finding):
+            _map(figure, axes, finding, label)
+        else:
+            _bars(axes, finding, label)
+        axes.set_title(_title(place, finding, len(findings)), wrap=True)
     return figure
 
 
-def _map(figure: Figure, axes: Axes, fitted: TableFit, label: str) -> None:
-    first, second = fitted.columns
-    table = fitted.truth_table()
+def _title(place: int, finding: Finding, panels: int) -> str:
+    names, accuracy = " × ".join(finding.columns), f"held-out accuracy {finding.found.accuracy:.3f}"
+    if panels == 1:
+        return f"{names}: {accuracy}"
+    return f"{place + 1}. {names}: adds {finding.found.adds:.2g} bits per row, {accuracy}"
+
+
+def _is_map(finding: Finding) -> bool:
+    return len(finding.columns) == 2 and len(finding.truth_table[0]["values"]) == 2
+
+
+def _map(figure: Figure, axes: Axes, finding: Finding, label: str) -> None:
+    table = finding.truth_table
+    first, second = table[0]["values"]
     rows, columns = (list(dict.fromkeys(cell["values"][name] for cell in table)) for name in (first, second))
     grid = [[math.nan] * len(columns) for _ in rows]
     for cell in table:
@@ -71,8 +84,8 @@ def _map(figure: Figure, axes: Axes, fitted: TableFit, label: str) -> None:
     figure.colorbar(image, ax=axes, label=label)
 
 
-def _bars(axes: Axes, fitted: TableFit, label: str) -> None:
-    table = fitted.truth_table()
+def _bars(axes: Axes, finding: Finding, label: str) -> None:
+    table = finding.truth_table
     shares = [0.0 if cell["share"] is None else cell["share"] for cell in table]
     axes.bar(range(len(table)), shares, color=[colour(0) if share > 0.5 else colour(1) for share in shares])
     axes.axhline(0.5, color="#888888", linewidth=0.8)

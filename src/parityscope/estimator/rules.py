@@ -15,10 +15,10 @@ from numpy import ndarray
 from parityscope.estimator.bits import Bit
 from parityscope.estimator.evidence import clearly_better
 
-_ROWS_PER_CELL = 5  # a table with fewer training rows per cell is not considered
+ROWS_PER_CELL = 5  # a table with fewer training rows per cell is not considered
 _SHOWN_CELLS = 256
-_PRIOR_ROWS = 2.0
-_WORTH_A_TABLE = 0.01  # nats per row: less is smoothing, not structure
+PRIOR_ROWS = 2.0
+WORTH_A_TABLE = 0.01  # nats per row: less is smoothing, not structure
 
 
 class Cell(NamedTuple):
@@ -80,7 +80,7 @@ class Interaction:
     def case_names(self, names: Mapping[int, str]) -> list[tuple[str, ...]]:
         """Return what to call the cases of each column."""
         return [
-            (f"not {bit.describe(names[bit.column])}", bit.describe(names[bit.column]))
+            (bit.deny(names[bit.column]), bit.describe(names[bit.column]))
             if levels is None
             else tuple(f"{level:g}" for level in levels)
             for bit, levels in zip(self.bits, self.levels, strict=True)
@@ -130,14 +130,14 @@ def prefers_table(interaction: Interaction, values: Mapping[int, ndarray], label
     >>> [prefers_table(pair, {0: a, 1: b}, 2 * bit - 1, train=560) for bit in (a & b, a ^ b)]
     [True, False]
     """
-    if _ROWS_PER_CELL * math.prod(interaction.shape) > train:
+    if ROWS_PER_CELL * math.prod(interaction.shape) > train:
         return False
     by_cell, by_parity = (
         _log_likelihood(_held_out_probability(interaction, values, labels, train, table=table), labels[train:])
         for table in (True, False)
     )
     # On few rows the parity's own smoothing costs about a prior row per class, and a table always wins that back.
-    return clearly_better(by_cell, than=by_parity + max(_WORTH_A_TABLE, 2 * _PRIOR_ROWS / train))
+    return clearly_better(by_cell, than=by_parity + max(WORTH_A_TABLE, 2 * PRIOR_ROWS / train))
 
 
 def held_out_accuracy(
@@ -170,7 +170,7 @@ def _frequencies(codes: ndarray, labels: ndarray, prior: Float[ndarray, " cells"
     """
     rows = np.bincount(codes, minlength=len(prior))
     ups = np.bincount(codes, weights=labels > 0, minlength=len(prior))
-    return (ups + _PRIOR_ROWS * prior) / (rows + _PRIOR_ROWS)
+    return (ups + PRIOR_ROWS * prior) / (rows + PRIOR_ROWS)
 
 
 def _log_likelihood(probability: ndarray, labels: ndarray) -> Float[ndarray, " rows"]:
@@ -196,7 +196,7 @@ def truth_table(
 
     >>> single = Interaction((Bit(0, threshold=0.5),), (None,))
     >>> truth_table(single, {0: np.array([0.1, 0.2, 0.9])}, np.array([-1, 1, 1]), {0: "heat"})
-    [Cell(values=('not heat > 0.5',), rows=2, second_class=1), Cell(values=('heat > 0.5',), rows=1, second_class=1)]
+    [Cell(values=('heat ≤ 0.5',), rows=2, second_class=1), Cell(values=('heat > 0.5',), rows=1, second_class=1)]
     """
     if math.prod(interaction.shape) > _SHOWN_CELLS:
         cases: list[tuple[str, ...]] = [("even",), ("odd",)]

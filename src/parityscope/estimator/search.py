@@ -1,48 +1,51 @@
-"""Which solver is tried when, and which of the answers is believed."""
+"""What is known of a table during a search: what was proposed, what of it is believed, what would have been found."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int8
 from numpy import ndarray
 
-from parityscope.estimator import elimination, exhaustive
-from parityscope.estimator.bits import BitTable, refine
+from parityscope.estimator.bits import refine
+from parityscope.estimator.clock import Clock
+from parityscope.estimator.collision import Collider
+from parityscope.estimator.collision_plan import Books
+from parityscope.estimator.elimination import Eliminator
+from parityscope.estimator.encoding import BitTable, encode
 from parityscope.estimator.evidence import (
     clearly_better,
-    corrected_log_p,
     correlation,
     exact_log_p,
+    log_family,
     p_text,
     reaches,
     replicates,
     rows_needed,
 )
 from parityscope.estimator.exhaustive import BitSet
+from parityscope.estimator.packed import TwoClasses, log_sets
+from parityscope.estimator.promise import SOLVER_SHARE, Evidence
 from parityscope.estimator.rules import Interaction, parity_log_likelihood
 
-Solver = Literal["auto", "attention", "elimination", "exhaustive"]
-SOLVERS: tuple[Solver, ...] = ("auto", "attention", "elimination", "exhaustive")
-_CHEAP = 5e9  # multiplications of an exhaustive search that are not worth avoiding: less than a second
-_FREE = 1e9
+Solver = Literal["auto", "attention", "collision", "elimination", "exhaustive"]
+SOLVERS: tuple[Solver, ...] = ("auto", "attention", "collision", "elimination", "exhaustive")
+_HELD_OUT = 0.3
 _DOMINANT = 0.5  # squared correlations of different parities add up to 1 at most: above this none can be stronger
-
-
-def rows_wanted(bits: int, k: int) -> float:
-    """Return how many noiseless rows attention needs, roughly: n^{k−1} log n, the rate of gradient learning.
-
-    The factor 4 is a rule of thumb that decides only whether a training is worth trying; it was not fitted here.
-
-    >>> round(rows_wanted(100, 2))
-    1842
-    """
-    return 4 * float(bits) ** (k - 1) * math.log(max(2, bits))
+_JUDGED = 64  # of one size
+_EVEN = 0.2  # a parity of balanced columns has a mean within this
+_ALWAYS_JUDGED = 8  # of one size, however weak in the rows that were searched: all rows decide
+BEYOND_DOUBLE_CHECK = 0.1  # of alpha: so small a p-value of all rows needs no second one from few held-out rows
+# With k given, alpha is shared: its parities, smaller ones that a table of k columns shows as well, and tables.
+_OWN_SHARE, _SMALLER_SHARE, _TABLE_SHARE = 0.5, 0.2, 0.3
+_CONJUNCTIONS = 0.1  # of what tables have: the p-values of conjunctions are far smaller than those of shuffles
+_MOST_SMALLER = 2  # columns
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Candidate:
     replicated: bool
     log_likelihood: Float[ndarray, " held_out"]
     attention: Float[ndarray, "heads columns"] | None = None
+    table: bool = False  # the evidence is that of all combinations of values, not of the parity
 
     @property
     def k(self) -> int:
@@ -79,7 +83,7 @@ class Candidate:
 class Attempt:
     """One line of the search's diary: what was tried, or why it was not.
 
-    >>> Attempt("exhaustive", 5, "not tried: 2e+13 multiplications exceed the budget 2e+10").seconds
+    >>> Attempt("exhaustive", 5, "not tried: would take 9 hours").seconds
     0.0
     """
 
@@ -91,15 +95,15 @@ class Attempt:
 
 @dataclass
 class Search:
-    """A search on one table: `order` puts the training rows first, in the bit table and in the labels too.
+    """A search on one table; training rows come first, both in `order` and in the labels, each part by class.
 
-    >>> from parityscope.estimator.bits import encode
-    >>> random, order = np.random.RandomState(0), np.arange(300)
+    >>> random = np.random.RandomState(0)
     >>> X = random.randint(2, size=(300, 8))
     >>> labels = (1 - 2 * (X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1))).astype(np.int8)
-    >>> search = Search(X, order, encode(X, order), labels, 210, [1, 2, 3], False, 0.01, 1e9, random)
-    >>> search.run("auto").support, [attempt.solver for attempt in search.attempts[:2]]
-    ((1, 6), ['elimination', 'exhaustive'])
+    >>> search = Search.of(X, labels, [1, 2, 3], False, 0.01, Clock(30.0), random)
+    >>> pair = [i for i, bit in enumerate(search.table.bits) if bit.column in (1, 6)]
+    >>> search.judge("exhaustive", BitSet((pair[0], pair[1]), 0.8)).support, search.found.k
+    ((1, 6), 2)
     """
 
     X: ndarray
@@ -110,200 +114,232 @@ class Search:
     sizes: Sequence[int]
     k_is_known: bool
     alpha: float
-    budget: float
+    clock: Clock
     random: np.random.RandomState
     attempts: list[Attempt] = field(default_factory=list)
     judged: list[Candidate] = field(default_factory=list)
     scored: set[int] = field(default_factory=set)  # sizes of which every support was scored
+    colliders: dict[int, Collider] = field(default_factory=dict)
+    families: dict[int, float] = field(default_factory=dict)
+    found_after: float | None = None  # seconds until something was believed
+    left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
+
+    @staticmethod
+    def of(
+        X: ndarray,
+        labels: ndarray,
+        sizes: Iterable[int],
+        k_is_known: bool,
+        alpha: float,
+        clock: Clock,
+        random: np.random.RandomState,
+        unordered: frozenset[int] = frozenset(),
+    ) -> Search:
+        """Split the rows, and pack the columns."""
+        order, lengths = _split(labels, random)
+        clock.report(f"reading {X.shape[1]} columns")
+        table = encode(X, order, lengths, unordered)
+        possible = [k for k in sizes if k <= table.columns]
+        return Search(X, order, table, labels[order], sum(lengths[:2]), possible, k_is_known, alpha, clock, random)
+
+    @cached_property
+    def rows(self) -> TwoClasses:
+        """The training rows."""
+        return self.table.two_classes(0)
+
+    @cached_property
+    def eliminator(self) -> Eliminator:
+        """Samples of equations so far."""
+        return Eliminator(self.table, self.rows, max(self.sizes), self.random)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What a promise depends on besides the solvers."""
+        ups, train_ups = int((self.labels > 0).sum()), self.rows.second
+        return Evidence(len(self.labels), ups, self.train, train_ups, self.alpha)
+
+    def collider(self, k: int) -> Collider:
+        """Return the collision search for parities of k columns."""
+        if k not in self.colliders:
+            ones = np.bitwise_count(self.rows.words).sum(axis=0, dtype=np.int64)
+            mean = float(np.abs(1 - 2 * ones / self.rows.rows).max())
+            books = Books(self.rows.first, self.rows.second, min(0.9, max(_EVEN, mean**k)))
+            floor = self.keeping_floor(k)
+            self.colliders[k] = Collider(self.rows, self.table.owner, books, self.random, floor, pace=self.pace)
+        return self.colliders[k]
 
     @property
-    def _signs(self) -> ndarray:
-        return self.table.signs[:, : self.train]
-
-    @property
-    def _labels(self) -> ndarray:
-        return self.labels[: self.train]
-
-    @property
-    def searched(self) -> list[int]:
-        """The sizes of which some solver proposed a candidate."""
-        return sorted({candidate.k for candidate in self.judged})
+    def pace(self) -> float:
+        """How much longer things take here and now than was planned, from the rounds measured so far."""
+        paces = [one.pace for one in self.colliders.values()]
+        return sum(paces) / len(paces) if paces else 1.0
 
     @property
     def found(self) -> Candidate | None:
-        """The answer so far: of the believed candidates the smallest that no larger one clearly beats.
+        """The answer so far."""
+        return self.answer_among(self.sizes)
+
+    @property
+    def smaller(self) -> range:
+        """The sizes below a given k in which a table of k columns may show as well."""
+        return range(1, min(_MOST_SMALLER + 1, self.sizes[0])) if self.k_is_known and self.sizes else range(0)
+
+    def answer_among(self, sizes: Collection[int]) -> Candidate | None:
+        """Return, of the believed candidates of these sizes, the smallest that no larger one clearly beats.
 
         Of equally strong ones the first in the order of columns is asked first.
         """
         answer: Candidate | None = None
-        believed = filter(self._believed, self.judged)
+        believed = [one for one in self.judged if one.k in sizes and self.believed(one)]
+        asked = set()
         for candidate in sorted(believed, key=lambda one: (one.k, -abs(one.strength), one.support)):
+            # One of each size: whoever compares many finds one that looks better by chance.
+            if candidate.k in asked:
+                continue
+            asked.add(candidate.k)
             if answer is None or clearly_better(candidate.log_likelihood, answer.log_likelihood):
                 answer = candidate
         return answer
 
-    def run(self, solver: Solver) -> Candidate | None:
-        """Search with one solver, or with the cheapest that can succeed first, then the others."""
-        if not self.sizes or not self.table.bits:
-            return None
-        if solver == "elimination":
-            self._eliminate()
-        elif solver == "exhaustive":
-            self._exhaust(thrifty=True)
-        elif solver == "attention":
-            for k in self._attention_sizes():
-                self._attend(k)
-        else:
-            self._run_auto()
-        return self.found
+    @property
+    def nearest(self) -> Candidate | None:
+        """The candidate of the sizes asked for with the smallest p-value, of equals the smallest and strongest."""
+        asked = [one for one in self.judged if one.k in self.sizes]
+        return min(asked, key=lambda one: (one.log_p, one.k, not one.table, -abs(one.strength)), default=None)
 
-    def _run_auto(self) -> None:
-        # Without noise one solution of the equations is the answer; it costs next to nothing to ask.
-        self._eliminate(samples=2)
+    @property
+    def settled(self) -> bool:
+        """Whether the answer is so strong that nothing stronger can exist."""
         found = self.found
-        if found is not None and self._settled():
-            # Columns that depend on each other allow many solutions: a smaller one is looked for while that is free.
-            self._exhaust([k for k in self.sizes if k < found.k and self._exhaustive_cost(k) < _FREE])
-            return
-        self._exhaust(thrifty=True)
-        # Where every support was scored, nobody else can do better.
-        if self.found is None and not self.scored.issuperset(self.sizes):
-            self._eliminate()
-            for k in self._attention_sizes():
-                if self.found is None and k not in self.scored:
-                    self._attend(k)
-
-    def _eliminate(self, samples: int | None = None) -> None:
-        """Solve the equations of random rows."""
-        started = time.perf_counter()
-        samples = samples or self._affordable_samples()
-        best = elimination.find(self.table, self._labels, max(self.sizes), self.random, samples=samples)
-        if best is None or len(best.bits) not in self.sizes:
-            outcome = f"no sparse solution in {samples} samples of equations"
-            self._note("elimination", None, outcome, started)
-        else:
-            self._judge("elimination", best, started)
-
-    def _exhaust(self, sizes: Sequence[int] | None = None, *, thrifty: bool = False) -> None:
-        """Score every support, sizes ascending, as far as the budget goes; `thrifty` stops once it is settled."""
-        sizes = self.sizes if sizes is None else sizes
-        if sizes and self._all_at_once(sizes):
-            started = time.perf_counter()
-            spectrum = exhaustive.all_sizes(self._signs, self._labels, max(sizes))
-            self.scored.update(sizes)
-            for k in sizes:
-                self._judge("exhaustive", spectrum[k][0], started)
-                started = time.perf_counter()
-            return
-        for k in sizes:
-            refusal = self._refusal(k, thrifty)
-            if refusal is not None:
-                self._note("exhaustive", k, f"not tried: {refusal}")
-                break
-            started = time.perf_counter()
-            best = exhaustive.of_size(self._signs, self._labels, k, self.table.owner)
-            self.scored.add(k)
-            if best:
-                self._judge("exhaustive", best[0], started)
-
-    def _refusal(self, k: int, thrifty: bool) -> str | None:
-        """Say why an exhaustive search for k columns, and so for more, is not worth it; None when it is."""
-        cost = self._exhaustive_cost(k)
-        if cost > self.budget:
-            return f"{cost:.1g} multiplications exceed the budget {self.budget:.1g}"
-        if thrifty and (self._settled() or (cost > _CHEAP and self.found is not None)):
-            return "a smaller parity is already established"
-        if not self.k_is_known and not self._enough_rows(k):
-            return f"even without noise {k} columns could not be told from chance in {len(self.labels)} rows"
-        return None
-
-    def _attend(self, k: int) -> None:
-        """Train attention on k heads, with restarts until one is believed."""
-        from parityscope.estimator import attention  # here, not above: it is the only solver that needs torch
-
-        seed = int(self.random.randint(2**31 - attention.RESTARTS))
-        started = time.perf_counter()
-        for attended in attention.find(self._signs, self._labels, k, seed, owner=self.table.owner):
-            by_column = _summed_by_column(attended.attention, self.table.owner, self.X.shape[1])
-            if self._believed(self._judge("attention", attended.scored, started, by_column)):
-                return
-            started = time.perf_counter()
+        return found is not None and found.strength**2 > _DOMINANT
 
     def values(self, columns: Iterable[int]) -> dict[int, ndarray]:
         """Return the values of some columns, training rows first."""
         return {column: self.X[self.order, column] for column in columns}
 
-    def _all_at_once(self, sizes: Sequence[int]) -> bool:
-        """Say whether the whole spectrum is cheaper than the sizes one by one."""
+    def price(self, k: int) -> float:
+        """Return the logarithm of what the p-value of a parity of k columns is multiplied by."""
+        if not self.k_is_known:
+            return self.log_family(k) + math.log(k * (k + 1))
+        if k in self.smaller:
+            return self.log_family(k) + math.log(len(self.smaller) / _SMALLER_SHARE)
+        return self.log_family(k) - (math.log(_OWN_SHARE) if k > 1 else 0.0)
+
+    @property
+    def table_price(self) -> float:
+        """The logarithm of what the p-value of the search for a pair table is multiplied by."""
+        return -math.log((1 - _CONJUNCTIONS) * self._table_share)
+
+    @property
+    def conjunction_price(self) -> float:
+        """The logarithm of what that of a conjunction is multiplied by, besides how many there are."""
+        return -math.log(_CONJUNCTIONS * self._table_share)
+
+    @property
+    def _table_share(self) -> float:
+        """Which part of alpha tables have: with k open what the reciprocals of k(k+1) leave, 1/(largest k + 1)."""
+        return _TABLE_SHARE if self.k_is_known else 1 / (max(self.sizes) + 1)
+
+    def log_family(self, k: int) -> float:
+        """Return the logarithm of how many parities of k columns could have been found."""
+        if k not in self.families:
+            self.families[k] = log_family(self.table.choices, k)
+        return self.families[k]
+
+    def target(self, k: int) -> float:
+        """Return the training correlation below which parities of k columns cannot be told from chance."""
+        return max(self.evidence.strongest(log_sets(len(self.table.bits), k)), self.evidence.significant(self.price(k)))
+
+    def keeping_floor(self, k: int) -> float:
+        """Return the training correlation from which on a parity may be believed once all rows are looked at."""
+        return math.sqrt(max(0.0, 2 * (self.price(k) - math.log(self.alpha)) / len(self.labels)))
+
+    def met(self, k: int) -> float:
+        """Return the training correlation from which on a solver meets parities of k columns surely; 2 for none."""
+        if k in self.scored:
+            return 0.0
+        levels = [2.0]
+        if k in self.colliders:
+            levels.append(self.colliders[k].books.reached(SOLVER_SHARE))
+        if "eliminator" in self.__dict__:
+            levels.append(self.eliminator.books.reached(k, SOLVER_SHARE))
+        return min(levels)
+
+    def hopeless(self, k: int) -> bool:
+        """Say whether these rows are too few for k columns: even without noise nothing could be believed."""
+        return len(self.labels) < rows_needed(self.price(k), self.alpha)
+
+    def promised(self) -> dict[int, float | None]:
+        """Return, for every size, the correlation from which a parity would have been found."""
         bits = len(self.table.bits)
-        if bits > exhaustive.WALSH_BITS or bits != self.table.columns:
-            return False
-        return exhaustive.spectrum_cost(bits) < sum(map(self._exhaustive_cost, sizes))
+        return {k: self.evidence.rho(self.met(k), self.price(k), log_sets(bits, k)) for k in self.sizes}
 
-    def _enough_rows(self, k: int) -> bool:
-        needed = rows_needed(self.table.choices, k, self.alpha, k_is_known=self.k_is_known)
-        return len(self.labels) >= needed
+    def uneven(self) -> float:
+        """Return how uneven a parity may split the rows for the promise to hold: the largest allowed |mean|."""
+        used = [one.books.uneven for k, one in self.colliders.items() if k not in self.scored and self.met(k) < 2]
+        return min(used, default=1.0)
 
-    def _exhaustive_cost(self, k: int) -> float:
-        return exhaustive.cost(len(self.table.bits), k, self.train)
+    def believed(self, candidate: Candidate) -> bool:
+        """Say whether a candidate is significant after the search, and confirmed by the held-out rows.
 
-    def _affordable_samples(self) -> int:
-        bits = len(self.table.bits)
-        return int(max(2, min(elimination.MOST_SAMPLES, 1e9 / (bits * bits * (bits / 64 + 16)))))
+        The p-value pays for the whole search, so it bounds mistakes alone. The held-out rows are a second look, which
+        few rows do not stand for every true one: overwhelming evidence, and that of a table, is believed without.
+        """
+        sure = candidate.replicated or candidate.table or reaches(candidate.log_p, BEYOND_DOUBLE_CHECK * self.alpha)
+        return sure and reaches(candidate.log_p, self.alpha)
 
-    def _attention_sizes(self) -> list[int]:
-        """Return the sizes with enough rows for a gradient to see anything; a given k is tried anyway."""
-        if self.k_is_known:
-            return list(self.sizes)
-        tried = [k for k in self.sizes if rows_wanted(len(self.table.bits), k) <= 4 * self.train]
-        for k in self.sizes:
-            if k not in tried:
-                wanted = rows_wanted(len(self.table.bits), k)
-                self._note("attention", k, f"not tried: would need about {wanted:.1g} rows, there are {self.train}")
-                break
-        return tried
+    def judge_all(self, solver: Solver, best: Sequence[BitSet], started: float) -> None:
+        """Judge the strongest parity that a solver proposes, and others that might be believed too."""
+        for place, one in enumerate(best[:_JUDGED]):
+            if place < _ALWAYS_JUDGED or abs(one.strength) >= self.keeping_floor(len(one.bits)):
+                self.judge(solver, one, started if place == 0 else None)
 
-    def _settled(self) -> bool:
-        found = self.found
-        return found is not None and found.strength**2 > _DOMINANT
-
-    def _believed(self, candidate: Candidate) -> bool:
-        return reaches(candidate.log_p, self.alpha) and candidate.replicated
-
-    def _judge(self, solver: Solver, scored: BitSet, started: float, attended: ndarray | None = None) -> Candidate:
+    def judge(
+        self, solver: Solver, scored: BitSet, started: float | None = None, attended: ndarray | None = None
+    ) -> Candidate:
         """Move the thresholds, then weigh the evidence on all rows (exact, corrected) and on the held-out ones."""
         chosen = sorted((self.table.bits[i] for i in scored.bits), key=lambda bit: bit.column)
         values = self.values(bit.column for bit in chosen)
-        bits = refine(tuple(chosen), {c: v[: self.train] for c, v in values.items()}, self._labels)
+        labels = self.labels[: self.train]
+        bits = refine(tuple(chosen), {c: v[: self.train] for c, v in values.items()}, labels)
+        known = [one for one in self.judged if one.interaction.bits == bits]
+        if known and attended is None:
+            return known[0]
         interaction = Interaction(bits, tuple(self.table.levels.get(bit.column) for bit in bits))
         chi = interaction.chi(values)
-        strength = correlation(chi[: self.train], self._labels)
+        strength = correlation(chi[: self.train], labels)
         oriented = chi if strength >= 0 else -chi
-        log_p = exact_log_p(chi, self.labels)
         candidate = Candidate(
             interaction,
             solver,
             strength,
-            corrected_log_p(log_p, self.table.choices, len(bits), k_is_known=self.k_is_known),
+            min(0.0, exact_log_p(chi, self.labels) + self.price(len(bits))),
             replicates(oriented[self.train :], self.labels[self.train :]),
             parity_log_likelihood(chi, self.labels, self.train),
             attended,
         )
         self.judged.append(candidate)
         verdict = (
-            "found" if self._believed(candidate) else "not significant" if candidate.replicated else "not confirmed"
+            "found" if self.believed(candidate) else "not significant" if candidate.replicated else "not confirmed"
         )
         columns = ", ".join(map(str, candidate.support))
-        outcome = f"{verdict}: columns {columns}, {p_text(candidate.log_p)}"
-        self._note(solver, len(bits), outcome, started)
+        if started is not None or verdict == "found":
+            self.note(solver, len(bits), f"{verdict}: columns {columns}, {p_text(candidate.log_p)}", started)
         return candidate
 
-    def _note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:
+    def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:
+        """Write a line into the diary."""
         seconds = 0.0 if started is None else time.perf_counter() - started
         self.attempts.append(Attempt(solver, k, outcome, seconds))
 
 
-def _summed_by_column(attention_to_bits: ndarray, owner: ndarray, columns: int) -> Float[ndarray, "heads columns"]:
-    summed = np.zeros((len(attention_to_bits), columns))
-    np.add.at(summed.T, owner, attention_to_bits.T)
-    return summed
+def _split(labels: ndarray, random: np.random.RandomState) -> tuple[ndarray, tuple[int, int, int, int]]:
+    """Return an order of the rows, and how many are for training and held out: both by class, in proportion."""
+    train, held_out = [], []
+    for sign in (-1, 1):
+        rows = random.permutation(np.flatnonzero(labels == sign))
+        count = round(_HELD_OUT * len(rows))
+        held_out.append(rows[:count])
+        train.append(rows[count:])
+    runs = [*train, *held_out]
+    return np.concatenate(runs), (len(runs[0]), len(runs[1]), len(runs[2]), len(runs[3]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -17,11 +16,13 @@ from parityscope.models.readouts import COSINE
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_accuracy, population_risk
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
+from parityscope.risk.population import seconds_to_count
 from parityscope.risk.worst_case import certified_by_worst_loss
 
 AccuracyKind = Literal["exact", "lower bound", "estimate"]
-_ENUMERABLE_BITS = 20
-_COUNTABLE_SUMS = 2**23  # the split engine sorts about 2^{n/2} sums per run; this many take seconds
+_SECONDS = 5.0  # an exact count may take so long
+_INTERVAL_RUNS = 16  # a proved interval takes a fraction of a second per run
+_INTERVAL = 1e-4  # its half width at most, where it is given
 _ESTIMATE_SAMPLES = 2**16
 
 
@@ -42,7 +43,7 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
 
     A certificate (a worst loss below 1) proves that every single input is classified right. Otherwise an exact engine
     counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
-    bound C = E[yŷ], any other a sampled estimate.
+    bound C = E[yŷ], any other the lower end of a proved interval, narrower than 2e-4, or a sampled estimate.
 
     >>> from parityscope.models import Cosine
     >>> from parityscope.models.positions import orthogonal
@@ -57,11 +58,20 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
         certified = _certified(score, law)
         if bool(certified.all()):
             return Accuracy(torch.ones(len(problems), dtype=torch.float64), "exact")
-        if _countable(score, law.n, len(problems)):
+        if seconds_to_count(model, problems) <= _SECONDS:
             return Accuracy(population_accuracy(model, problems).value, "exact")
         if score is not None and score.readout.bounded:
             bound = _correlation_bound(model, score, problems).clamp(min=0.0)
             return Accuracy(bound.masked_fill(certified, 1.0), "lower bound")
+        if (
+            score is not None
+            and len(problems) <= _INTERVAL_RUNS
+            and score.readout.sign_equivalent(0.0, 1.0) is not None
+        ):
+            interval = population_accuracy(model, problems, engine="lattice", tolerance=_INTERVAL)
+            if bool((interval.error_bound <= _INTERVAL).all()):
+                low = (interval.value - interval.error_bound).clamp(min=0.0)
+                return Accuracy(low.masked_fill(certified, 1.0), "lower bound")
         x = (torch.rand(_ESTIMATE_SAMPLES, law.n, generator=seeded_generator(0, "data")) < law.bias).to(torch.int8)
         labels = torch.stack([problem.label(x) for problem in problems])
         return Accuracy((predicts_plus(model(x)) == (labels > 0)).double().mean(-1), "estimate")
@@ -81,10 +91,3 @@ def _correlation_bound(model: ParityTransformer, score: AdditiveScore, problems:
         return exact_correlation(score, law_of(problems))
     risk = population_risk(model, [replace(problem, noise=0.0) for problem in problems], loss="hinge")
     return 1 - risk.value - risk.error_bound
-
-
-def _countable(score: AdditiveScore | None, n: int, runs: int) -> bool:
-    """Say whether counting right signs takes seconds: by the split engine, or else by visiting all inputs."""
-    if score is None or score.readout.sign_equivalent(0.0, 1.0) is None:
-        return n <= _ENUMERABLE_BITS
-    return math.log2(runs) + n / 2 <= math.log2(_COUNTABLE_SUMS)

@@ -2,8 +2,10 @@
 
 from parityscope.models.additive import AdditiveScore, additive_score
 from parityscope.models.attention_ffnn import AttentionFFNN
+from parityscope.models.faces import Face, is_face
 from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
 from parityscope.models.gpt import GPT
+from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.models.readouts import Cosine, Readout, Triangle, Wave, ZigZag
 from parityscope.models.transformer import ParityTransformer, parity_transformer
 from parityscope.models.xor import XorTransformer, xor_transformer
@@ -14,14 +16,17 @@ __all__ = [
     "AdditiveScore",
     "AttentionFFNN",
     "Cosine",
+    "Face",
     "FrozenAttention",
     "ParityTransformer",
+    "PiecewiseLinear",
     "Readout",
     "Triangle",
     "Wave",
     "XorTransformer",
     "ZigZag",
     "additive_score",
+    "is_face",
     "parity_ffnn",
     "parity_transformer",
     "xor_transformer",

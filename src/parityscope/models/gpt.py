@@ -140,6 +140,9 @@ class GPT(nn.Module):
         Neurons of each layer's MLP; None: four times the width.
     dropout : float
         The probability that a number is dropped.
+    start_gain : float
+        How much wider than GPT-2's the matrices inside the layers start; √(720 / width) keeps what they give at a
+        width on the scale it has at W's 720.
     generator : torch.Generator
         Where the start comes from.
 
@@ -159,6 +162,7 @@ class GPT(nn.Module):
         mlp_width: int | None = None,
         dropout: float = 0.0,
         *,
+        start_gain: float = 1.0,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
@@ -171,7 +175,7 @@ class GPT(nn.Module):
         self.wpe = nn.Parameter(torch.empty(length, width))
         self.h = _Blocks(_Block(width, heads, mlp_width or 4 * width) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
-        self._start(generator)
+        self._start(generator, start_gain)
 
     def forward(
         self,
@@ -244,7 +248,7 @@ class GPT(nn.Module):
         return {**weights, "lm_head.weight": self.wte.detach()}
 
     @torch.no_grad()
-    def _start(self, generator: torch.Generator) -> None:
+    def _start(self, generator: torch.Generator, gain: float) -> None:
         """Draw GPT-2's initial weights: normal, residual projections narrower with depth, biases zero."""
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
@@ -252,7 +256,8 @@ class GPT(nn.Module):
             elif ".ln_" not in f".{name}":
                 residual = name.endswith(("attn_out.weight", "mlp_out.weight"))
                 spread = _START_SPREAD / math.sqrt(2 * len(self.h)) if residual else _START_SPREAD
-                parameter.normal_(0, spread, generator=generator)
+                inside = name.startswith("h.")
+                parameter.normal_(0, spread * gain if inside else spread, generator=generator)
 
 
 class _Blocks(nn.ModuleList):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from parityscope.core.errors import InvalidInput
 
 
 class Segment(NamedTuple):
@@ -25,11 +29,24 @@ class Segment(NamedTuple):
     slope: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class PiecewiseLinear:
     """A continuous function by its knots, its values there, and its slopes to the left and right of them all.
 
-    >>> hat = PiecewiseLinear(knots=(-1.0, 0.0, 1.0), values=(0.0, 1.0, 0.0), left=0.0, right=0.0)
+    What a readout returns as `piecewise_linear()`, so that the exact engines know it.
+
+    Parameters
+    ----------
+    knots : sequence of float
+        Where the slope changes, ascending; a list, an array or a tensor becomes a tuple.
+    values : sequence of float
+        The function there, one for each knot.
+    left, right : float
+        The slopes beyond the first and the last knot.
+    error : float
+        How far the readout itself may be from this function, when it is only an approximation; error bounds count it.
+
+    >>> hat = PiecewiseLinear(knots=[-1, 0, 1], values=[0, 1, 0], left=0.0, right=0.0)
     >>> hat(torch.tensor([-2.0, 0.25, 1.0])).tolist()
     [0.0, 0.75, 0.0]
     """
@@ -38,6 +55,22 @@ class PiecewiseLinear:
     values: tuple[float, ...]
     left: float
     right: float
+    error: float = 0.0
+
+    def __init__(self, knots: Iterable[Any], values: Iterable[Any], left: Any, right: Any, error: Any = 0.0) -> None:
+        where, heights = _numbers("knots", knots), _numbers("values", values)
+        if len(where) != len(heights) or not where:
+            raise InvalidInput(
+                f"a piecewise-linear function needs one value per knot, got {len(where)} and {len(heights)}"
+            )
+        for first, second in itertools.pairwise(where):
+            if first >= second:
+                raise InvalidInput(f"knots must ascend, got {first:g} before {second:g}: sort them with their values")
+        ((left,), (right,), (error,)) = _numbers("left", [left]), _numbers("right", [right]), _numbers("error", [error])
+        if error < 0:
+            raise InvalidInput(f"the error of a piecewise-linear approximation must be 0 or more, got {error:g}")
+        for name, number in {"knots": where, "values": heights, "left": left, "right": right, "error": error}.items():
+            object.__setattr__(self, name, number)
 
     def segments(self) -> list[Segment]:
         """Return the segments from left to right; the outer two are rays."""
@@ -51,3 +84,15 @@ class PiecewiseLinear:
         segment = torch.bucketize(S, torch.tensor(self.knots, dtype=S.dtype), right=True)
         table = torch.tensor(self.segments(), dtype=S.dtype)[segment]
         return table[..., 3] + table[..., 4] * (S - table[..., 2])
+
+
+def _numbers(name: str, given: Iterable[Any]) -> tuple[float, ...]:
+    """Return finite floats, or name the first that is none."""
+    try:
+        numbers = tuple(float(number) for number in given)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} of a piecewise-linear function must be numbers, got {given!r}") from None
+    for number in numbers:
+        if not math.isfinite(number):
+            raise InvalidInput(f"{name} of a piecewise-linear function must be finite, got {number}")
+    return numbers

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int8, Int64
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
@@ -96,6 +96,15 @@ def _repeated_rows(rows: Tensor) -> Tensor:
     return order[1:][repeats]
 
 
+def gaussian(n: int, r: int, generator: torch.Generator) -> Float[Tensor, "n r"]:
+    """Return random unit vectors: Gaussian numbers, every row scaled to length 1.
+
+    >>> gaussian(5, 4, torch.Generator().manual_seed(0)).norm(dim=-1).round(decimals=9).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    return torch.nn.functional.normalize(torch.randn(n, r, generator=generator, dtype=torch.float64), dim=-1)
+
+
 class _SignScores(torch.autograd.Function):
     """directions @ signsᵀ/√r, the signs turned into floating point a few rows at a time, which stay in the cache."""
 
@@ -139,6 +148,73 @@ def position_scores(directions: Float[Tensor, "*runs heads r"], code: Tensor) ->
     if code.dtype == torch.int8:
         return _SignScores.apply(directions, code)
     return directions @ code.transpose(-1, -2)
+
+
+def weighted_gram(
+    code: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"], weights: Float[Tensor, "runs n"]
+) -> Float[Tensor, "runs lifted lifted"]:
+    """Return Σ_j w_j p̃_j p̃_jᵀ of every run, p̃_j = (p_j, 1): a code with one more number that all positions share.
+
+    >>> weighted_gram(orthogonal(2), torch.tensor([[1.0, 3.0]], dtype=torch.float64))[0].tolist()
+    [[1.0, 0.0, 1.0], [0.0, 3.0, 3.0], [1.0, 3.0, 4.0]]
+    """
+    runs, (n, r) = len(weights), code.shape[-2:]
+    total = weights.new_zeros(runs, r + 1, r + 1)
+    # A few runs, or a few rows of one, at a time: a weighted copy of all codes would be as large as they are.
+    some, rows = max(1, _BLOCK_NUMBERS // (n * r)), max(r, _BLOCK_NUMBERS // r)
+    for first in range(0, runs, some):
+        for start in range(0, n, rows):
+            own = code[first : first + some] if code.dim() == 3 else code
+            block = floating(own[..., start : start + rows, :])
+            shares = weights[first : first + some, start : start + rows, None]
+            weighted = shares * block
+            total[first : first + some, :r, :r] += weighted.transpose(-1, -2) @ block
+            total[first : first + some, :r, r] += weighted.sum(-2)
+    total[:, r, :r], total[:, r, r] = total[:, :r, r], weights.sum(-1)
+    return total
+
+
+def floating(code: Float[Tensor, "*runs n r"] | Int8[Tensor, "*runs n r"]) -> Float[Tensor, "*runs n r"]:
+    """Return the code in floating point.
+
+    >>> floating(torch.tensor([[1, -1, 1, 1]], dtype=torch.int8)).tolist()  # signs mean ±1/√r
+    [[0.5, -0.5, 0.5, 0.5]]
+    """
+    return code.double() / math.sqrt(code.shape[-1]) if code.dtype == torch.int8 else code
+
+
+def lifted_code(code: Float[Tensor, "n r"] | Int8[Tensor, "n r"]) -> Float[Tensor, "n lifted"]:
+    """Return p̃_j = (p_j, 1): the code with one more number that all positions share.
+
+    >>> lifted_code(orthogonal(2)).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    return torch.cat([floating(code), torch.ones(len(code), 1, dtype=torch.float64)], dim=-1)
+
+
+def sent_back(
+    gradient: Float[Tensor, "runs n"], code: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"]
+) -> Float[Tensor, "runs r"]:
+    """Return Pᵀg of every run, what a gradient at the scores is at the numbers: the derivative of ⟨g, Pq⟩.
+
+    >>> sent_back(torch.tensor([[1.0, 2.0]], dtype=torch.float64), orthogonal(2)).tolist()
+    [[1.0, 2.0]]
+    """
+    with torch.enable_grad():
+        q = gradient.new_zeros(len(gradient), 1, code.shape[-1], requires_grad=True)
+        (back,) = torch.autograd.grad((position_scores(q, code)[:, 0] * gradient).sum(), q)
+    return back[:, 0]
+
+
+def codes_of(
+    code: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"], runs: Int64[Tensor, " some"]
+) -> Float[Tensor, "*#some n r"] | Int8[Tensor, "*#some n r"]:
+    """Return the codes of some runs; one that all share, and all of them, are not copied.
+
+    >>> tuple(codes_of(torch.zeros(3, 5, 2), torch.tensor([0, 2])).shape)
+    (2, 5, 2)
+    """
+    return code if code.dim() == 2 or len(runs) == len(code) else code[runs]
 
 
 def orthogonal(n: int) -> Float[Tensor, "n n"]:

@@ -39,7 +39,7 @@ class ReluSum(NamedTuple):
 
         >>> one = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([2.0], [1.0], [-0.5], 1.0)))
         >>> one.piecewise_linear()
-        PiecewiseLinear(knots=(0.5,), values=(1.0,), left=0.0, right=2.0)
+        PiecewiseLinear(knots=(0.5,), values=(1.0,), left=0.0, right=2.0, error=0.0)
         """
         alpha, g, h, bias = (tensor.detach() for tensor in self)
         knots = torch.unique((-h / g)[g != 0])

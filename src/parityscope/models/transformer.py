@@ -40,6 +40,9 @@ class ParityTransformer(nn.Module):
         b of that zig-zag's smoothed ReLU; 0 is ReLU.
     directions : Tensor (heads, r) or (runs, heads, r), or None
         Where each head points at the start; None: random unit vectors.
+    log_scale : Tensor () or (runs,), or None
+        One head only: a trained β that makes its attention exponential, c = exp(s/τ + β) instead of k·softmax(s/τ).
+        The weights then add up to some Λ, and the readout is shifted by what Λ misses of k: ŷ = readout(S + (k−Λ)/2).
     full_matrix : bool
         Train H1's whole 4 × 4 matrix A, so that attention sees the bits too.
     generator : torch.Generator or None
@@ -51,6 +54,9 @@ class ParityTransformer(nn.Module):
     ((5,), (3, 20))
     >>> round(model.score_weights().sum().item(), 9)  # heads share out a weight of k
     3.0
+    >>> free = ParityTransformer(n=20, k=3, heads=1, temperature=1.0, log_scale=torch.tensor(-2.0).double())
+    >>> bool((free.score_weights() == (free.scores()[0] - 2).exp()).all()), free.trained_parameters()
+    (True, 3)
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class ParityTransformer(nn.Module):
         readout: Readout | None = None,
         smoothing: float = 0.0,
         directions: Float[Tensor, "*runs heads r"] | None = None,
+        log_scale: Float[Tensor, "*runs"] | None = None,
         full_matrix: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -92,6 +99,11 @@ class ParityTransformer(nn.Module):
             self.matrix = nn.Parameter(matrix)
         else:
             self._directions = nn.Parameter(directions.clone())
+        if log_scale is not None and (full_matrix or self.heads > 1):
+            raise InvalidInput("attention with a trained scale has one head that sees positions only: set heads=1")
+        self.log_scale = None if log_scale is None else nn.Parameter(log_scale.clone())
+        self.phase: Tensor | None
+        self.register_buffer("phase", None)
 
     def _set_temperature(self, temperature: float | Tensor) -> None:
         coldest = float(temperature.min()) if isinstance(temperature, Tensor) else temperature
@@ -129,33 +141,55 @@ class ParityTransformer(nn.Module):
         scores = self.scores(x)
         if hard:
             return torch.zeros_like(scores).scatter_(-1, first_largest(scores).unsqueeze(-1), 1.0)
+        return torch.softmax(self._cooled(scores), dim=-1)
+
+    def _cooled(self, scores: Tensor) -> Tensor:
         temperature = self.temperature
         if isinstance(temperature, Tensor):  # one per run
             temperature = temperature.reshape(*temperature.shape, *[1] * (scores.dim() - temperature.dim()))
-        return torch.softmax(scores / temperature, dim=-1)
+        return scores / temperature
 
     def score_weights(self, *, hard: bool = False) -> Float[Tensor, "*runs n"]:
-        """Return c = (k/m) Σ_h γ^{(h)}, the weight of every bit in S; the weights add up to k."""
-        return self.k * self.attention(hard=hard).mean(-2)
+        """Return c = (k/m) Σ_h γ^{(h)}, the weight of every bit in S; they add up to k unless the scale is trained."""
+        if self.log_scale is None:
+            return self.k * self.attention(hard=hard).mean(-2)
+        weights = self.log_weights().exp()
+        return weights.sum(-1, keepdim=True) * self.attention(hard=True).squeeze(-2) if hard else weights
+
+    def log_weights(self) -> Float[Tensor, "*runs n"]:
+        """Return u = log c of the one head whose scale is trained, affine in its numbers: also where c is too small."""
+        assert self.log_scale is not None
+        return self._cooled(self.scores()).squeeze(-2) + self.log_scale.unsqueeze(-1)
+
+    def phase_offset(self, weights: Float[Tensor, "*runs n"]) -> Tensor:
+        """Return what the score is shifted by: (k − Λ)/2 where the weights' sum Λ is trained, else nothing.
+
+        For uniform bits E[y e^{iπS}] = C·e^{iπ(Λ−k)/2} with C ≥ 0: the shift turns it back, so that
+        cos(πS) correlates by C. Where k was not told, every run has its own, in `phase`; k mod 4 is what counts.
+        """
+        if self.log_scale is None:
+            return weights.new_zeros(())
+        return ((self.k if self.phase is None else self.phase) - weights.sum(-1)) / 2
 
     def forward(self, x: Tensor, *, hard: bool = False) -> Tensor:
         """Return ŷ for bits of shape (batch, n) or (*runs, batch, n): one row of predictions per run."""
         return self.readout(self.score(x, hard=hard))
 
     def score(self, x: Tensor, *, hard: bool = False) -> Float[Tensor, "*runs batch"]:
-        """Return S = k·v*_1 for every input."""
+        """Return S = k·v*_1 for every input, shifted where the scale is trained."""
         bits = x.to(self.directions.dtype)
         if self.full_matrix:
             weights = self.k * self.attention(x, hard=hard).mean(-2)  # (*runs, batch, n)
             return (weights * bits).sum(-1)
-        return (bits @ self.score_weights(hard=hard).unsqueeze(-1)).squeeze(-1)
+        weights = self.score_weights(hard=hard)
+        return (bits @ weights.unsqueeze(-1)).squeeze(-1) + self.phase_offset(weights).unsqueeze(-1)
 
     def additive_score(self) -> AdditiveScore | None:
         """Name the additive score; there is none when attention depends on the bits."""
         if self.full_matrix:
             return None
         weights = self.score_weights()
-        return AdditiveScore(weights, weights.new_zeros(()), self.readout)
+        return AdditiveScore(weights, self.phase_offset(weights), self.readout)
 
     def with_directions(self, directions: Float[Tensor, "*runs heads r"]) -> ParityTransformer:
         """Return the model with other directions, one run for each of a leading axis; this one stays as it is.
@@ -173,6 +207,7 @@ class ParityTransformer(nn.Module):
             positions=self.positions,
             readout=self.readout,
             directions=directions.detach(),
+            log_scale=None if self.log_scale is None else self.log_scale.detach().expand(directions.shape[:-2]),
         )
 
     def trained_parameters(self) -> int:

@@ -204,14 +204,6 @@ class CorrectedNumbers(Numbers):
     verdict: Verdict
 
 
-class CriterionNumbers(Numbers):
-    """What refutes and what confirms a statement, and where the limits come from."""
-
-    refuted_if: str
-    holds_if: str
-    source: str
-
-
 class ClaimNumbers(Numbers):
     """The object that `claims --json` prints of a claim."""
 
@@ -220,7 +212,7 @@ class ClaimNumbers(Numbers):
     statement: str
     where: str
     verdict: Verdict
-    criterion: CriterionNumbers
+    criterion: Criterion
     refutable: bool
     clauses: tuple[ClauseNumbers, ...]
     corrected: CorrectedNumbers | None
@@ -256,7 +248,7 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         statement=claim.statement,
         where=claim.where,
         verdict="proved" if claim.proof and verdict == "holds" else verdict,
-        criterion=CriterionNumbers(**Criterion.of(printed)._asdict()),
+        criterion=Criterion.of(printed),
         refutable=claim.refutable,
         clauses=tuple(_clause_numbers(clause, found.measured[clause.quantity]) for clause in claim.clauses),
         corrected=None

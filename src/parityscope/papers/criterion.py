@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.statistics import Share
+from parityscope.records import Numbers
 
 Verdict = Literal["proved", "holds", "holds in part", "fails", "not testable here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -164,7 +165,7 @@ class Clause:
         return "fails" if self.refuting is not None and self.refuting.admits(measured) else "open"
 
 
-class Criterion(NamedTuple):
+class Criterion(Numbers):
     """Clauses in words, as tables and `claims --json` show them.
 
     >>> clause = Clause("the risk is 0", "risk", at_most(1e-9), "rounding")
@@ -180,10 +181,11 @@ class Criterion(NamedTuple):
     def of(cls, clauses: Sequence[Clause]) -> Criterion:
         """Say in words what refutes and what confirms a statement of these clauses."""
         refuting = [f"{clause.quantity} {clause.refuting}" for clause in clauses if clause.refuting is not None]
+        confirming = [f"{clause.quantity} {clause.holds_if}" for clause in clauses]
         return cls(
-            "; or ".join(refuting) or "nothing that can be computed here",
-            "; and ".join(f"{clause.quantity} {clause.holds_if}" for clause in clauses) or "nothing computed here",
-            "; ".join(dict.fromkeys(clause.source for clause in clauses)),
+            refuted_if="; or ".join(refuting) or "nothing that can be computed here",
+            holds_if="; and ".join(confirming) or "nothing computed here",
+            source="; ".join(dict.fromkeys(clause.source for clause in clauses)),
         )
 
 

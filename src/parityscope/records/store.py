@@ -120,11 +120,11 @@ class Store:
         self, experiment: str | None = None, *, among: Sequence[str] | None = None, failed: bool = False
     ) -> set[str]:
         """Return the addresses of what is done, or of what failed: all, of one experiment, or those among some."""
-        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} '' AND (?1 IS NULL OR experiment = ?1)"
+        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} '' AND (? IS NULL OR experiment = ?)"
         if among is not None:
             query += f" AND key IN ({', '.join('?' * len(among))})"
         with self._database.reading() as connection:
-            return {key for (key,) in connection.execute(query, (experiment, *(among or ())))}
+            return {key for (key,) in connection.execute(query, (experiment, experiment, *(among or ())))}
 
     def rows(
         self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
@@ -136,7 +136,7 @@ class Store:
         `failed` carry a traceback and come only when asked for.
         """
         where = where or {}
-        clauses, values = [f"traceback {'!=' if failed else '='} ''", "(?1 IS NULL OR experiment = ?1)"], [experiment]
+        clauses, values = [f"traceback {'!=' if failed else '='} ''", "(? IS NULL OR experiment = ?)"], [experiment] * 2
         for name, wanted in where.items():
             options = list(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else [wanted]
             clauses.append(f"({' OR '.join(['json_extract(config, ?) IS ?'] * len(options)) or '0'})")
@@ -222,8 +222,8 @@ class Store:
             raise InvalidInput(f"no rows of {experiment!r} are stored here: choose from {', '.join(experiments)}")
         if not where:
             return
-        query = "SELECT DISTINCT fullkey FROM rows, json_tree(rows.config) WHERE ?1 IS NULL OR experiment = ?1"
-        paths = {path for (path,) in connection.execute(query, (experiment,))}
+        query = "SELECT DISTINCT fullkey FROM rows, json_tree(rows.config) WHERE ? IS NULL OR experiment = ?"
+        paths = {path for (path,) in connection.execute(query, (experiment, experiment))}
         for name in where:
             if paths and not {_json_path(name), _json_path(name).replace('"', "")} & paths:
                 known = sorted({path[2:].replace('"', "") for path in paths if "[" not in path and path != "$"})

@@ -18,27 +18,96 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.engine_cards import CARDS
 from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Wave
+from parityscope.models.readouts import COSINE, Wave
+from parityscope.risk.agreement import check_cosines
+from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
+from parityscope.risk.rounding import UNIT, chain
+from parityscope.risk.runs import Mean
 
 LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge", "log-correlation")
 
 
-def applies(score: AdditiveScore | None, loss: Loss) -> bool:
-    """Say whether the closed form covers this readout and loss.
+# Seconds, fitted by benchmarks/engine_costs.py: a call, and a position of a run.
+_CALL, _POSITION = 4e-4, 3e-8
 
-    >>> from parityscope.models import Cosine
+
+class ClosedForm(Engine):
+    """Products over positions.
+
+    >>> from parityscope.models import Cosine, ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
-    >>> score = AdditiveScore(torch.ones(3), torch.zeros(()), Cosine())
-    >>> applies(score, named_loss("hinge")), applies(score, named_loss("logistic"))
-    (True, False)
+    >>> model, law = ParityTransformer(4, 2, readout=Cosine()), law_of(Parity(4, (0, 1)))
+    >>> [ClosedForm().covers(Job(model, law, named_loss(loss))) for loss in ("hinge", "logistic")]
+    [None, 'covers hinge, squared-hinge, squared-mean-hinge, log-correlation, not logistic']
     """
-    if score is None or score.readout.cosine_series() is None or loss.name not in LOSSES:
-        return False
-    return score.readout.bounded or loss.name == "log-correlation"  # a hinge could clip
+
+    card = CARDS["closed-form"]
+
+    def covers(self, job: Job) -> str | None:
+        """A sum of cosines that keeps the hinge from clipping."""
+        if job.score is None:
+            return NEEDS_A_SCORE
+        if job.loss is None:
+            return "does not count right signs"
+        readout = job.score.readout
+        if readout.cosine_series() is None:
+            return "needs a readout that is a sum of cosines"
+        if job.loss.name not in LOSSES:
+            return f"covers {', '.join(LOSSES)}, not {job.loss.name}"
+        if not readout.bounded and job.loss.name != "log-correlation":
+            return "needs a bounded readout, |ŷ| ≤ 1, since a hinge could clip"
+        return None
+
+    def limit(self, job: Job) -> str | None:
+        """Any n."""
+        return None
+
+    def cost(self, job: Job) -> float:
+        """So much per position."""
+        assert job.score is not None
+        return _CALL + _POSITION * job.count * job.n * len(_waves(job.score))
+
+    def evaluate(self, job: Job) -> Mean:
+        """Return the mean of every run, differentiable as it is."""
+        score, loss = job.score, job.loss
+        assert score is not None
+        assert loss is not None
+        check_cosines(score, job.reach)
+        value = closed_form_mean(score, job.law, loss)
+        with torch.no_grad():
+            error = _rounding(score, job.law, loss)
+            if loss.name == "log-correlation" and score.readout.cosine_series() == COSINE and job.law.bias == 0.5:
+                error = torch.minimum(error, _relative_rounding(score, job.law) * value.detach().abs())
+        return Mean(value, None, None, error.expand(value.shape))
+
+
+def _rounding(score: AdditiveScore, law: Law, loss: Loss) -> Tensor:
+    """Bound the rounding of sums of products: every factor is at most 1 and known to a few roundings of its angle."""
+    waves = _waves(score)
+    square = 2 if loss.name == "squared-hinge" else 1
+    fastest = square * math.pi * max(abs(wave.frequency) for wave in waves)
+    angles, shift = fastest * score.weights.abs().sum(-1), fastest * score.offset.abs()
+    longest = chain(law.n) + 6
+    one = UNIT * (longest * angles + 8 * law.n + 5 * law.mask.sum(-1) + 8 * shift + 4)
+    sizes = sum(abs(wave.size) for wave in waves)
+    return (2 * sizes + sizes**2) * (one + 8 * UNIT) if square == 2 else sizes * one + 4 * UNIT
+
+
+def _relative_rounding(score: AdditiveScore, law: Law) -> Tensor:
+    """Bound the rounding of E[y cos πS] relative to itself, for fair bits: small factors are known as well as large."""
+    angle, mask = math.pi / 2 * score.weights, law.mask.to(score.weights.device)
+    steep = angle.abs() * torch.where(mask, 1 / angle.tan(), angle.tan()).abs()
+    phase = angle.sum(-1) - math.pi / 2 * mask.sum(-1) + math.pi * score.offset
+    drift = UNIT * ((chain(law.n) + 6) * angle.abs().sum(-1) + 5 * mask.sum(-1) + 8 * score.offset.abs())
+    relative = UNIT * (3 * steep.sum(-1) + 4 * law.n) + drift * (phase.tan().abs() + drift)
+    return 1.01 * relative
 
 
 def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor, "*runs"]:

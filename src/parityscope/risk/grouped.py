@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from parityscope.core.errors import InvalidInput
+from parityscope.core.engine_cards import CARDS
+from parityscope.risk.engine import MERGE, Job, OnPieces, one_by_one
 from parityscope.risk.pieces import Pieces
-from parityscope.risk.runs import RunMean
+from parityscope.risk.represent import score_range
+from parityscope.risk.rounding import extent, visited_rounding
+from parityscope.risk.runs import Mean, RunMean
+from parityscope.risk.subsets import subset_count
 
-LIMIT = 1 << 22  # count vectors
+_LIMIT = 1 << 22  # count vectors
+# Seconds, fitted by benchmarks/engine_costs.py: a call, a run, and a count vector.
+_CALL, _RUN, _VECTOR = 5e-4, 6e-4, 1.5e-7
+_FEW_BITS = 12  # up to here the vectors cost nothing beside the run
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ def count_vectors(c: Tensor, mask: Tensor, merge: float = 0.0) -> int:
     return math.prod(len(g.members) + 1 for g in _groups(c, mask, merge))
 
 
+@lru_cache(maxsize=64)
 def _binomial(n: int) -> Tensor:
     """P(i of n fair bits are 1), each correctly rounded."""
     return torch.tensor([math.comb(n, i) / 2**n for i in range(n + 1)], dtype=torch.float64)
@@ -76,9 +85,6 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
     1.0
     """
     pieces.check_domain(c[None], c.new_zeros(1))
-    vectors = count_vectors(c, mask, merge)
-    if vectors > LIMIT:
-        raise InvalidInput(f"{vectors} count vectors: too many distinct weights for the grouped engine")
     parts = _groups(c, mask, merge)
     counts = [torch.arange(len(g.members) + 1, dtype=torch.float64) for g in parts]
     sums = _spread_out([g.weight * m for g, m in zip(parts, counts, strict=True)], False)
@@ -91,6 +97,54 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
         other = [i for i in range(len(parts)) if i != axis]
         marginal = (prob * slope).sum(other) if other else prob * slope
         grad[g.members] = (marginal * m).sum() / len(g.members)
-    steep = float(slope.abs().max())
-    bound = sum(g.spread for g in parts) * steep + 8e-16 * float((prob * value.abs()).sum())
-    return RunMean(float((prob * value).sum()), grad, float((prob * slope).sum()), bound + pieces.error)
+    reach = score_range(c, c.new_zeros(()))
+    merged = sum(g.spread for g in parts) * extent(pieces, *reach).steepest
+    bound = merged + visited_rounding(pieces, len(parts), prob.numel(), *reach) + pieces.error
+    return RunMean(float((prob * value).sum()), grad, float((prob * slope).sum()), bound, pieces.error_is)
+
+
+class Grouped(OnPieces):
+    """Count the ones among positions of equal weight, run by run.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> law, loss = law_of(Parity(500, (0, 1, 2))), named_loss("hinge")
+    >>> equal = ParityTransformer(500, 3, directions=torch.zeros(1, 2, dtype=torch.float64))
+    >>> Grouped().limit(Job(equal, law, loss)) is None
+    True
+    >>> Grouped().limit(Job(ParityTransformer(500, 3), law, loss))
+    'is limited to 4194304 count vectors, and these weights take too many distinct values'
+    """
+
+    card = CARDS["grouped"]
+
+    def limit(self, job: Job) -> str | None:
+        """Few distinct weights leave few count vectors; there are never more than 2^n."""
+        if subset_count(job.n) <= _LIMIT or (_least_vectors(job) <= _LIMIT and _most_vectors(job) <= _LIMIT):
+            return None
+        return f"is limited to {_LIMIT} count vectors, and these weights take too many distinct values"
+
+    def cost(self, job: Job) -> float:
+        """So much per run, and per count vector; they are not counted where there are certainly too many to pay."""
+        if job.n <= _FEW_BITS:
+            return self.fit_seconds(job) + _CALL + job.count * _RUN
+        least = _least_vectors(job)
+        vectors = least if least > subset_count(job.n / 2 + 3) else _most_vectors(job)
+        return self.fit_seconds(job) + _CALL + job.count * (_RUN + _VECTOR * vectors)
+
+    def evaluate(self, job: Job) -> Mean:
+        """Return the mean of every run."""
+        return one_by_one(job, lambda c, mask, pieces: grouped_risk(c, mask, pieces, MERGE))
+
+
+def _least_vectors(job: Job) -> float:
+    """Return a lower bound of the count vectors of some run: d distinct weights leave at least 2^(d-1) (n - d + 2)."""
+    return 2.0 ** min(job.distinct - 1, 1000) * (job.n - job.distinct + 2)
+
+
+def _most_vectors(job: Job) -> float:
+    """Return the largest number of count vectors of a run."""
+    weights, _, mask = job.runs.tensors
+    return float(max(count_vectors(c, hidden, MERGE) for c, hidden in zip(weights, mask, strict=True)))

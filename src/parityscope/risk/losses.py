@@ -35,6 +35,7 @@ class Loss:
     of_mean: _Elementwise
     accuracy_bound: _Elementwise
     kink: float | None = None  # the margin where the slope jumps
+    signed: bool = False  # whether it may be negative
     stretch: Callable[[Tensor, Tensor], Tensor | float] = lambda mean, error: 1.0
 
     def slope_along(self, margin: Tensor, direction: Tensor) -> Tensor:
@@ -84,7 +85,7 @@ _ALL = (
         torch.square,
         lambda risk: _one_minus(risk.sqrt()),
         _KINK,
-        lambda mean, error: 2 * (mean.abs() + error).max(),
+        stretch=lambda mean, error: 2 * (mean.abs() + error).max(),
     ),
     Loss(
         "logistic",
@@ -100,6 +101,7 @@ _ALL = (
         lambda m: -torch.ones_like(m),
         _minus_log,
         torch.zeros_like,
+        signed=True,
         stretch=lambda mean, error: 1 / (-mean - error).clamp(min=0.0),
     ),
 )

@@ -17,18 +17,20 @@ never clips since |v| ≤ 2: risk = 1 − E[s_i s_j|v|]. Three regimes, chosen f
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from parityscope.core.engine_cards import CARDS
 from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job
 from parityscope.risk.law import Law
-from parityscope.risk.losses import Loss
 from parityscope.risk.majority import majority_gradient
+from parityscope.risk.rounding import UNIT
+from parityscope.risk.runs import Mean
 
 LOSSES = ("hinge", "log-correlation")
 _WIDTH = 9.5  # half-period in standard deviations of v
@@ -37,44 +39,68 @@ _EQUAL = 1e-13
 TWO_NEURONS = PiecewiseLinear(knots=(0.0, 1.0), values=(1.0, -1.0), left=0.0, right=2.0)  # |2 − 2S| − 1 for S ≥ 0
 
 
-class PairMean(NamedTuple):
-    """The mean hinge loss of every run, 1 − E[yŷ], and a proved bound on its error.
-
-    Weights (0.9, 0.9, 0.2) lose 0.2 on every input; the bound of a pair that outweighs the rest is met exactly.
-
-    >>> from parityscope.models import Triangle
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> c = torch.tensor([0.9, 0.9, 0.2], dtype=torch.float64)
-    >>> mean = pair_mean(AdditiveScore(c, torch.zeros(()), Triangle(2)), law_of(Parity(3, (0, 1))))
-    >>> round((mean.value + mean.error_bound).item(), 12)
-    0.2
-    """
-
-    value: Float[Tensor, " runs"]
-    error_bound: Float[Tensor, " runs"]
+# Seconds, fitted by benchmarks/engine_costs.py: a harmonic of a run, and of a position.
+_TERM, _POSITION = 1e-4, 2e-8
 
 
-def applies(score: AdditiveScore | None, law: Law, loss: Loss) -> bool:
-    """Say whether this is H2's readout on a pair of fair bits: non-negative weights that add up to 2.
+class Pair(Engine):
+    """H2's readout on a pair of fair bits: non-negative weights that add up to 2.
 
-    >>> from parityscope.models import Triangle
+    >>> from parityscope.models import ParityTransformer, Triangle
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
-    >>> score = AdditiveScore(torch.full((4,), 0.5), torch.zeros(()), Triangle(2))
-    >>> [applies(score, law_of(Parity(4, B)), named_loss("hinge")) for B in ((0, 1), (0, 1, 2))]
+    >>> model, loss = ParityTransformer(4, 2, readout=Triangle(2)), named_loss("hinge")
+    >>> [Pair().covers(Job(model, law_of(Parity(4, B)), loss)) is None for B in ((0, 1), (0, 1, 2))]
     [True, False]
     """
-    if score is None or score.readout.piecewise_linear() != TWO_NEURONS or loss.name not in LOSSES:
-        return False
-    weights = score.weights.detach()
-    whole = bool((weights >= 0).all()) and bool(((weights.sum(-1) - 2).abs() < 1e-9).all())
-    return whole and law.bias == 0.5 and bool((law.mask.sum(-1) == 2).all()) and not bool(score.offset.any())
+
+    card = CARDS["pair"]
+    foresees = False  # what it reaches depends on the weights
+
+    def covers(self, job: Job) -> str | None:
+        """The triangle with k = 2, on two hidden bits."""
+        score, law = job.score, job.law
+        if score is None:
+            return NEEDS_A_SCORE
+        if job.loss is None or job.loss.name not in LOSSES:
+            return f"covers {' and '.join(LOSSES)}"
+        if (
+            score.readout.piecewise_linear() != TWO_NEURONS
+            or law.bias != 0.5
+            or not bool((law.mask.sum(-1) == 2).all())
+        ):
+            return "covers the triangle readout with k = 2, on two hidden bits among fair ones"
+        weights = score.weights.detach()
+        whole = bool((weights >= 0).all()) and bool(((weights.sum(-1) - 2).abs() < 1e-9).all())
+        return None if whole and not bool(score.offset.any()) else "needs non-negative weights that add up to 2"
+
+    def limit(self, job: Job) -> str | None:
+        """Any n."""
+        return None
+
+    def cost(self, job: Job) -> float:
+        """Fourteen harmonics per run, or 401 where a few weights are heavy."""
+        assert job.score is not None
+        diffuse = _WIDTH * float(job.score.weights.detach().norm(dim=-1).max()) < 2
+        return job.count * ((_SHORT if diffuse else _LONG) // 2 + 1) * (_TERM + _POSITION * job.n)
+
+    def takes_any_bound(self, job: Job) -> bool:
+        """Its series is far closer than what is proved of it."""
+        return True
+
+    def evaluate(self, job: Job) -> Mean:
+        """Return the mean of every run, differentiable as it is."""
+        assert job.score is not None
+        assert job.loss is not None
+        mean = pair_mean(job.score, job.law)
+        return mean if job.loss.name == "hinge" else mean._replace(value=mean.value - 1)
 
 
-def pair_mean(score: AdditiveScore, law: Law) -> PairMean:
-    """Return the mean hinge loss of every run, differentiable in the weights.
+def pair_mean(score: AdditiveScore, law: Law) -> Mean:
+    """Return the mean hinge loss of every run, 1 − E[yŷ], differentiable in the weights, and a proved bound.
+
+    Weights (0.9, 0.9, 0.2) lose 0.2 on every input; the bound of a pair that outweighs the rest is met exactly.
 
     At uniform attention over three bits the mean of yŷ is 2/3·(½ + ½ − ½), by the majority function's coefficients:
 
@@ -84,6 +110,10 @@ def pair_mean(score: AdditiveScore, law: Law) -> PairMean:
     >>> score = AdditiveScore(torch.full((3,), 2 / 3, dtype=torch.float64), torch.zeros(()), Triangle(2))
     >>> round(pair_mean(score, law_of(Parity(3, (0, 1)))).value.item(), 12)
     0.666666666667
+    >>> c = torch.tensor([0.9, 0.9, 0.2], dtype=torch.float64)
+    >>> mean = pair_mean(AdditiveScore(c, torch.zeros(()), Triangle(2)), law_of(Parity(3, (0, 1))))
+    >>> round((mean.value + mean.error_bound).item(), 12)
+    0.2
     """
     weights = score.weights.reshape(-1, law.n)
     masks = law.mask.expand(*score.weights.shape).reshape(-1, law.n)
@@ -91,7 +121,13 @@ def pair_mean(score: AdditiveScore, law: Law) -> PairMean:
     kept = 1 - 2 * law.noise
     shape = score.weights.shape[:-1]
     value = torch.stack([1 - kept * row[0] for row in rows]).reshape(shape)
-    return PairMean(value, torch.tensor([kept * row[1] for row in rows], dtype=value.dtype).reshape(shape))
+    bound = torch.tensor([kept * row[1] for row in rows], dtype=value.dtype).reshape(shape)
+    return Mean(value, None, None, bound + _rounding(law.n))
+
+
+def _rounding(n: int) -> float:
+    """Bound the rounding: Σ_h h⁻² of products of n factors, of angles that add up to at most 2hπ, times 4P/π² ≤ 1."""
+    return UNIT * (8 * n + 6 * math.pi * 8 + 16)
 
 
 def _correlation(c: Float[Tensor, " n"], mask: Bool[Tensor, " n"]) -> tuple[Tensor, float]:

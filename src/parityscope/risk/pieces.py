@@ -21,6 +21,7 @@ from torch import Tensor
 from parityscope.core.errors import InvalidInput
 from parityscope.core.ties import SCORE_TIE
 from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.risk.runs import BoundIs
 
 TIE = SCORE_TIE
 INF = float("inf")
@@ -69,8 +70,8 @@ class Piecewise:
 class Pieces:
     """The two piecewise polynomials (label +1, label -1).
 
-    ``error`` bounds |polynomial - true function| on ``domain`` (0 when exact); outside the
-    domain nothing is promised, and the engines refuse weights whose sums can leave it.
+    ``error`` bounds |polynomial - true function| on ``domain`` (0 when exact), proved or estimated;
+    outside the domain nothing is promised, and the engines refuse weights whose sums can leave it.
 
     >>> pieces = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # f(S) = 1 - S
     >>> at = torch.tensor([0.0, 0.5], dtype=torch.float64)
@@ -82,6 +83,7 @@ class Pieces:
     minus: Piecewise
     error: float = 0.0
     domain: tuple[float, float] = (-INF, INF)
+    error_is: BoundIs = "proved"
 
     def sides(self) -> tuple[Piecewise, Piecewise]:
         """Return both functions, label +1 first."""

@@ -11,16 +11,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
 from parityscope.models.piecewise_linear import PiecewiseLinear, Segment
 from parityscope.models.readouts import ReluSum
 from parityscope.risk import split
 from parityscope.risk.pieces import INF, TIE, Pieces, Piecewise, accuracy, assemble, hinge, label_noise
 from parityscope.risk.runs import Mean, Runs
+from parityscope.risk.split_tables import prepare
 
 
-def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: float) -> Tensor:
+def relu_sum_mean(
+    runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: float, reach: tuple[float, float]
+) -> Mean:
     """Return E[max(0, 1 − yf)^power] of every run, differentiable in the readout and in the score's weights.
 
     f(S) = 1 − 2 ReLU(S) is the label of the attended bit, and right half of the time when another bit is hidden:
@@ -31,17 +33,18 @@ def relu_sum_risk(runs: Runs, relu: ReluSum, power: int, *, bias: float, noise: 
     >>> relu = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([-2.0], [1.0], [0.0], 1.0)))
     >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Triangle(1))
     >>> runs = Runs.of(score, law_of([Parity(2, (0,)), Parity(2, (1,))]))
-    >>> relu_sum_risk(runs, relu, 2, bias=0.5, noise=0.0).tolist()
+    >>> relu_sum_mean(runs, relu, 2, bias=0.5, noise=0.0, reach=(0, 1)).value.tolist()
     [0.0, 2.0]
     """
     count = len(runs.weights)
-    means = [_one_run(runs, row, relu.row(row, count), power, bias, noise) for row in range(count)]
+    means = [_one_run(runs, row, relu.row(row, count), power, bias, noise, reach) for row in range(count)]
     by_weight = torch.cat([mean.by_weight for mean in means if mean.by_weight is not None])
     by_offset = torch.cat([mean.by_offset for mean in means if mean.by_offset is not None])
-    return runs.with_gradient(Mean(torch.cat([mean.value for mean in means]), by_weight, by_offset))
+    bound = torch.tensor([mean.error_bound for mean in means], dtype=by_offset.dtype)
+    return Mean(torch.cat([mean.value for mean in means]), by_weight, by_offset, bound)
 
 
-def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float) -> Tensor:
+def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float, reach: tuple[float, float]) -> Mean:
     """Return the share of right signs of every run; a prediction of 0 (up to rounding) counts as −1.
 
     >>> from parityscope.models import AdditiveScore, Triangle
@@ -49,21 +52,24 @@ def relu_sum_accuracy(runs: Runs, relu: ReluSum, *, bias: float) -> Tensor:
     >>> from parityscope.risk import law_of
     >>> relu = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([-2.0], [1.0], [0.0], 1.0)))  # 1 − 2 ReLU(S)
     >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Triangle(1))
-    >>> relu_sum_accuracy(Runs.of(score, law_of([Parity(2, (0,)), Parity(2, (1,))])), relu, bias=0.5).tolist()
+    >>> runs = Runs.of(score, law_of([Parity(2, (0,)), Parity(2, (1,))]))
+    >>> relu_sum_accuracy(runs, relu, bias=0.5, reach=(0, 1)).value.tolist()
     [1.0, 0.5]
     """
-    values = []
+    values, bounds = [], []
     for row in range(len(runs.weights)):
         f = relu.row(row, len(runs.weights)).piecewise_linear()
         weights, offset, mask = (tensor[row : row + 1] for tensor in runs.tensors)
-        values.append(split.split_mean(weights, offset, mask, accuracy(f), bias=bias, want_gradient=False).value)
-    return torch.cat(values).reshape(runs.shape)
+        signs = accuracy(f)
+        values.append(split.split_mean(weights, offset, mask, signs, bias=bias, want_gradient=False).value)
+        bounds.append(split.rounding(signs, weights.shape[1], int(mask.sum()), reach))
+    return Mean(torch.cat(values), None, None, torch.tensor(bounds, dtype=torch.float64))
 
 
-def _one_run(runs: Runs, row: int, relu: ReluSum, power: int, bias: float, noise: float) -> Mean:
+def _one_run(
+    runs: Runs, row: int, relu: ReluSum, power: int, bias: float, noise: float, reach: tuple[float, float]
+) -> Mean:
     weights, offset, mask = (tensor[row : row + 1] for tensor in runs.tensors)
-    if not split.fits(weights.shape[1], int(mask.sum())):
-        raise InvalidInput(f"a trained readout needs the split engine, which does not fit n = {weights.shape[1]}")
     f = relu.piecewise_linear()
 
     def noisy(pieces: Pieces) -> Pieces:
@@ -71,14 +77,16 @@ def _one_run(runs: Runs, row: int, relu: ReluSum, power: int, bias: float, noise
 
     with single_threaded(), torch.no_grad():
         probability = None if bias == 0.5 else torch.full_like(weights, bias)
-        tables = split.prepare(weights, offset, mask, probability)
-        mean = split.evaluate(tables, noisy(hinge(f, power)))
+        tables = prepare(weights, offset, mask, probability)
+        loss = noisy(hinge(f, power))
+        mean = split.evaluate(tables, loss)
 
         def expect(pieces: Pieces) -> Tensor:
             return split.evaluate(tables, noisy(pieces), want_gradient=False).value[0]
 
         moments = _segment_moments(f, power, expect)
-    return mean._replace(value=mean.value + _first_order(relu, f, moments))
+    bound = split.rounding(loss, weights.shape[1], int(mask.sum()), reach)
+    return mean._replace(value=mean.value + _first_order(relu, f, moments), error_bound=bound)
 
 
 def _segment_moments(f: PiecewiseLinear, power: int, expect: Callable[[Pieces], Tensor]) -> Tensor:

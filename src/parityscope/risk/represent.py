@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 from torch import Tensor
 
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.analytic import Analytic
 from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.risk.pieces import Pieces, accuracy, correlation, hinge, label_noise
+from parityscope.risk.agreement import check_analytic, check_linear, check_signs
+from parityscope.risk.fitted import fitted_pieces
+from parityscope.risk.pieces import TIE, Pieces, accuracy, correlation, hinge, label_noise
 from parityscope.risk.smooth import logistic, smooth_hinge
 
 HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
+_PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is known of a range serves the next step too
 
 
 def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
-    """Return an interval with whole ends that holds every score S = offset + Σ_j weights_j x_j of every run.
+    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j.
 
     >>> import torch
     >>> score_range(torch.tensor([0.5, -1.2]), torch.tensor(0.1))  # S between −1.1 and 0.6
-    (-2, 1)
+    (-1.25, 0.75)
     """
-    low = (weights.clamp(max=0).sum(-1) + offset).min()
-    high = (weights.clamp(min=0).sum(-1) + offset).max()
-    return math.floor(float(low) - 1e-9), math.ceil(float(high) + 1e-9)
+    c, b = weights.detach().cpu().numpy(), offset.detach().cpu().numpy()
+    low, high = (np.minimum(c, 0).sum(-1) + b).min(), (np.maximum(c, 0).sum(-1) + b).max()
+    if not (math.isfinite(low) and math.isfinite(high)):  # a training that diverges: its risk is no number anyway
+        return -1.0, 1.0
+    return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
 
 
 def exact_pieces(score: AdditiveScore, loss: str) -> bool:
@@ -40,31 +47,50 @@ def exact_pieces(score: AdditiveScore, loss: str) -> bool:
     return score.readout.piecewise_linear() is not None and loss in (*HINGE_POWERS, "log-correlation")
 
 
-def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float) -> Pieces | None:
-    """Return the loss as a function of the score, or None when it has no such form here.
+def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float, reach: tuple[float, float]) -> Pieces:
+    """Return the loss as a function of the score, where the score can go.
 
     Piecewise-linear readouts with a hinge loss or the correlation are exact. The logistic loss behind them, and hinge
-    losses behind analytic readouts, are fitted to within `tolerance` where the score can go.
+    losses behind analytic readouts, are fitted to within `tolerance` with a proved error, and everything else through
+    the readout's `forward`, with an estimated one.
 
     >>> import torch
     >>> from parityscope.models import Cosine, Triangle
     >>> c, at = torch.full((3,), 0.5, dtype=torch.float64), torch.tensor([0.25], dtype=torch.float64)
-    >>> loss_pieces(AdditiveScore(c, torch.zeros(()), Triangle(2)), "hinge", 0.0, 1e-9).plus(at).item()  # 1 − f(¼)
+    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
+    >>> loss_pieces(score, "hinge", 0.0, 1e-9, (0, 2)).plus(at).item()  # 1 − f(¼)
     0.5
-    >>> loss_pieces(AdditiveScore(c, torch.zeros(()), Cosine()), "hinge", 0.0, 1e-9) is None
-    True
+    >>> fit = loss_pieces(score._replace(readout=Cosine()), "hinge", 0.0, 1e-9, (0, 2))
+    >>> abs(fit.plus(at).item() - (1 - 0.5**0.5)) < fit.error < 1e-9, fit.error_is
+    (True, 'estimated')
     """
-    linear, smooth = score.readout.piecewise_linear(), score.readout.analytic()
-    if linear is not None and loss in HINGE_POWERS:
-        return _hinge_pieces(linear, HINGE_POWERS[loss], noise)
-    if linear is not None and loss == "log-correlation":
-        return _correlation_pieces(linear, noise)
-    domain = score_range(score.weights.detach(), score.offset.detach())
-    if linear is not None and loss == "logistic":
-        return _logistic_pieces(linear, noise, domain, tolerance)
+    readout = score.readout
+    linear, smooth = readout.piecewise_linear(), readout.analytic()
+    if linear is not None:
+        check_linear(readout, linear, reach)
+        exact = _linear_pieces(linear, loss, noise, reach, tolerance)
+        return exact if linear.error == 0 else _with_error(exact, linear, loss, reach)
     if smooth is not None and loss in HINGE_POWERS:
-        return _smooth_pieces(smooth, HINGE_POWERS[loss], noise, domain, tolerance)
-    return None
+        check_analytic(readout, smooth, reach)
+        return _smooth_pieces(smooth, HINGE_POWERS[loss], noise, reach, tolerance)
+    return fitted_pieces(readout, loss, noise, reach, tolerance)
+
+
+def _linear_pieces(f: PiecewiseLinear, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
+    if loss in HINGE_POWERS:
+        return _hinge_pieces(f, HINGE_POWERS[loss], noise)
+    if loss == "log-correlation":
+        return _correlation_pieces(f, noise)
+    return _logistic_pieces(f, noise, reach, tolerance)
+
+
+@lru_cache(maxsize=64)
+def _with_error(pieces: Pieces, f: PiecewiseLinear, loss: str, reach: tuple[float, float]) -> Pieces:
+    """Count the stated error of an approximation, as much as the loss enlarges it: 2(1 + |ŷ|) + error if squared."""
+    ends = [f.values[0] + f.left * (reach[0] - f.knots[0]), f.values[-1] + f.right * (reach[1] - f.knots[-1])]
+    largest = max(map(abs, (*f.values, *ends)))
+    steep = 2 * (1 + largest) + f.error if loss == "squared-hinge" else 1.0
+    return replace(pieces, error=pieces.error + steep * f.error, domain=reach)
 
 
 @lru_cache(maxsize=64)
@@ -89,14 +115,23 @@ def _smooth_pieces(f: Analytic, power: int, noise: float, domain: tuple[float, f
     return label_noise(pieces, noise) if noise else pieces
 
 
-@lru_cache(maxsize=64)
-def accuracy_pieces(f: PiecewiseLinear) -> Pieces:
+def sign_pieces(score: AdditiveScore, reach: tuple[float, float]) -> Pieces | None:
     """Return the share of right signs as a function of the score; a prediction of 0 (up to rounding) counts as −1.
 
     >>> import torch
     >>> from parityscope.models import Triangle
     >>> at = torch.tensor([0.0, 0.5, 1.0, 2.0], dtype=torch.float64)
-    >>> accuracy_pieces(Triangle(2).piecewise_linear()).plus(at).tolist()
+    >>> score = AdditiveScore(torch.ones(2, dtype=torch.float64), torch.zeros(()), Triangle(2))
+    >>> sign_pieces(score, (0, 2)).plus(at).tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
+    linear = score.readout.sign_equivalent(*reach)
+    if linear is None:
+        return None
+    check_signs(score.readout, linear, reach)
+    return _accuracy_pieces(linear)
+
+
+@lru_cache(maxsize=64)
+def _accuracy_pieces(f: PiecewiseLinear) -> Pieces:
     return accuracy(f)

@@ -1,8 +1,10 @@
-"""Scores and problems broadcast to one flat run axis, and gradients attached on the way back."""
+"""Scores and problems broadcast to one flat run axis, means over all inputs, and gradients attached on the way back."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +14,14 @@ from torch import Tensor
 from parityscope.models.additive import AdditiveScore
 from parityscope.risk.law import Law
 
+BoundIs = Literal["proved", "estimated"]
+
 
 class Mean(NamedTuple):
-    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,) if asked for, and an estimated error.
+    """E[L] of every run, its gradient by weight (runs, n) and by offset (runs,), and how far they can be trusted.
+
+    Without `by_weight` the value carries its own gradient, if anybody asked for one. `error_bound` is the value's;
+    `gradient_bound` holds for every entry of both gradients, and is infinite where nothing is proved of them.
 
     >>> Mean(torch.tensor([0.5]), by_weight=None, by_offset=None).error_bound  # exact, no gradient wanted
     0.0
@@ -24,10 +31,30 @@ class Mean(NamedTuple):
     by_weight: Tensor | None
     by_offset: Tensor | None
     error_bound: Tensor | float = 0.0
+    bound_is: BoundIs = "proved"
+    gradient_bound: Tensor | float = math.inf
+
+    @classmethod
+    def of_runs(cls, rows: Sequence[RunMean]) -> Mean:
+        """Stack the means of single runs; the bounds are proved when all of them are.
+
+        >>> one = RunMean(0.5, torch.zeros(3), 0.0, 1e-12, "estimated")
+        >>> Mean.of_runs([one, one._replace(bound_is="proved")]).bound_is
+        'estimated'
+        """
+        value, by_offset, error_bound, gradient_bound = (
+            torch.tensor(column, dtype=torch.float64)
+            for column in zip(
+                *((row.value, row.by_offset, row.error_bound, row.gradient_bound) for row in rows), strict=True
+            )
+        )
+        proved = all(row.bound_is == "proved" for row in rows)
+        by_weight = torch.stack([row.by_weight for row in rows])
+        return cls(value, by_weight, by_offset, error_bound, "proved" if proved else "estimated", gradient_bound)
 
 
 class RunMean(NamedTuple):
-    """E[L] of one run, its gradient (n,), the derivative E[L′(S)] by an offset of S, and the value's estimated error.
+    """The same of one run: E[L], its gradient (n,), the derivative E[L′(S)] by an offset of S, and the bound.
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the risk is 1 + E[yS], and ∂/∂c_j is E[y x_j].
 
@@ -36,14 +63,16 @@ class RunMean(NamedTuple):
     >>> from parityscope.risk.pieces import hinge
     >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
     >>> mean = grouped_risk(torch.tensor([0.5, 0.25], dtype=torch.float64), torch.tensor([True, False]), line)
-    >>> mean.value, mean.grad.tolist(), mean.mean_slope
+    >>> mean.value, mean.by_weight.tolist(), mean.by_offset
     (0.75, [-0.5, 0.0], 0.0)
     """
 
     value: float
-    grad: Tensor
-    mean_slope: float
-    value_bound: float
+    by_weight: Tensor
+    by_offset: float
+    error_bound: float
+    bound_is: BoundIs = "proved"
+    gradient_bound: float = math.inf  # on every entry; infinite where none is proved
 
 
 class Runs(NamedTuple):
@@ -90,7 +119,8 @@ class Runs(NamedTuple):
         """
         device = self.weights.device
         value = mean.value.to(device)
-        if mean.by_weight is not None and mean.by_offset is not None:
+        if mean.by_weight is not None and mean.by_offset is not None and self.want_gradient:
             value = value + ((self.weights - self.weights.detach()) * mean.by_weight.to(device)).sum(-1)
-            value = value + (self.offset - self.offset.detach()) * mean.by_offset.to(device)
+            if self.offset.requires_grad:
+                value = value + (self.offset - self.offset.detach()) * mean.by_offset.to(device)
         return value.reshape(self.shape)

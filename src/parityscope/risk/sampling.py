@@ -69,7 +69,7 @@ def estimated_risk(
     with torch.no_grad():
         ends = torch.stack([chosen.of_mean(mean + sign * half_width) for sign in (-1, 1)])
         error_bound = (ends - chosen.of_mean(mean)).abs().amax(0)
-    return Risk(chosen.of_mean(mean), error_bound, "sampled")
+    return Risk(chosen.of_mean(mean), error_bound, "sampled", "estimated")
 
 
 def sample_mean(

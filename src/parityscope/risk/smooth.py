@@ -1,9 +1,10 @@
-"""Smooth losses and readouts as piecewise polynomials with an estimated error.
+"""Smooth losses and readouts as piecewise polynomials with a proved error.
 
 Chebyshev interpolation of degree d on an interval errs by at most 4 M rho^-d / (rho - 1) if the
 function is analytic and at most M in modulus inside the Bernstein ellipse rho.  All branch cuts
-here are vertical rays, so an ellipse is clear of them once it is clear of their tips.  M is taken
-as 1.1 times the maximum over 256 boundary points.  Intervals are halved until the bound fits.
+here are vertical rays, so an ellipse is clear of them once it is clear of their tips.  M comes
+from a bound of the function's own; where it has none, 1.1 times the maximum over 256 boundary
+points stands in and the error is an estimate.  Intervals are halved until the bound fits.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from parityscope.models.analytic import Analytic
+from parityscope.models.analytic import Analytic, Peaked
 from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, assemble
+from parityscope.risk.rounding import UNIT
 
 _Complex = npt.NDArray[Any]
 _Real = npt.NDArray[Any]
@@ -30,40 +33,67 @@ _ROOT_CELLS = 20001  # grid on which sign changes are seen
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A function analytic on [low, high] with branch cuts rising vertically from ``tips``."""
+    """A function analytic on [low, high] with branch cuts rising vertically from ``tips``.
+
+    ``peak(mid, across, up)`` bounds its modulus on the ellipse of these half axes; None: it is looked for.
+    """
 
     low: float
     high: float
     fn: _Function
     tips: _Complex
+    peak: Callable[[float, float, float], float] | None
+
+
+def _sampled_peak(fn: _Function, mid: float, across: float, up: float) -> float:
+    turn = 2 * np.pi * np.arange(256) / 256
+    with np.errstate(all="ignore"):
+        peak = 1.1 * np.abs(fn(mid + across * np.cos(turn) + 1j * up * np.sin(turn))).max()
+    return float(peak) if np.isfinite(peak) else math.inf
 
 
 def _ellipse_error(f: _Stretch, a: float, b: float, degree: int) -> float:
+    """Bound the error of interpolation on [a, b] in exact arithmetic."""
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     z = (f.tips - mid) / half
     grow = np.abs(z + np.sqrt(z - 1) * np.sqrt(z + 1)).min() if len(z) else np.inf
-    best, turn = np.inf, np.exp(2j * np.pi * np.arange(256) / 256)
-    edge = min(1 + 0.95 * (grow - 1), 1e4)
-    for rho in edge ** np.linspace(0.3, 1.0, 8):
-        with np.errstate(all="ignore"):
-            peak = 1.1 * np.abs(f.fn(mid + half * 0.5 * (rho * turn + 1 / (rho * turn)))).max()
-        peak = peak if np.isfinite(peak) else np.inf
-        best = min(best, 4 * peak * rho**-degree / (rho - 1))
-    return float(best)
+    peak = f.peak or partial(_sampled_peak, f.fn)
+    best = math.inf
+    edge = min(1 + 0.95 * (float(grow) - 1), 1e4)
+    for rho in (edge ** np.linspace(0.1, 1.0, 10)).tolist():
+        if rho > 1:
+            across, up = half * (rho + 1 / rho) / 2, half * (rho - 1 / rho) / 2
+            best = min(best, 4 * peak(mid, across, up) * rho**-degree / (rho - 1))
+    return best
+
+
+def _fit_rounding(f: _Stretch, a: float, b: float, degree: int) -> float:
+    """Bound the rounding of a fit: of the values at the nodes, and of coefficients, which grow like (1+√2)^d."""
+    mid, half = 0.5 * (a + b), 0.5 * (b - a)
+    peak = f.peak or partial(_sampled_peak, f.fn)
+    largest = float(np.abs(f.fn(mid + half * _nodes(degree) + 0j)).max())
+    return UNIT * (64 * peak(mid, half, 0.0) + 2 * (degree + 12) * (1 + math.sqrt(2)) ** (degree + 1) * largest)
+
+
+def _nodes(degree: int) -> _Real:
+    return np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
 
 
 def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
     """Monomial coefficients about the midpoint."""
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
-    x = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
-    cheb = np.polynomial.chebyshev.chebfit(x, fn(mid + half * x + 0j).real, degree)
-    mono = np.polynomial.chebyshev.cheb2poly(cheb)
-    mono = np.pad(mono, (0, degree + 1 - len(mono)))
-    return list(mono / half ** np.arange(degree + 1))
+    count = degree + 1
+    angles = np.pi * (np.arange(count) + 0.5) / count
+    orders = np.arange(count)
+    values = fn(mid + half * np.cos(angles) + 0j).real
+    chebyshev = np.cos(orders[:, None] * angles) @ values * np.where(orders == 0, 1, 2) / count
+    mono = np.polynomial.chebyshev.cheb2poly(chebyshev)
+    mono = np.pad(mono, (0, count - len(mono)))
+    return list(mono / half**orders)
 
 
 def _fit(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, float]:
-    """One label's function, given as consecutive analytic stretches; returns the estimated error."""
+    """One label's function, given as consecutive analytic stretches; returns the largest error."""
     rows: list[tuple[float, list[float], float]] = []
     worst = 0.0
     for part in parts:
@@ -75,7 +105,7 @@ def _fit(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, flo
                 mid = 0.5 * (a + b)
                 todo += [(mid, b), (a, mid)]
                 continue
-            worst = max(worst, err)
+            worst = max(worst, err + _fit_rounding(part, a, b, degree))
             rows.append((a - TIE, _interpolate(part.fn, a, b, degree), 0.5 * (a + b)))
     return assemble(rows, degree), worst
 
@@ -85,6 +115,23 @@ def _softplus(w: _Complex) -> _Complex:
     big = w.real > 0
     tail = np.log1p(np.exp(np.where(big, -w, w)))
     return np.where(big, w + tail, tail)
+
+
+def _softplus_peak(at: float, slope: float, across: float, up: float) -> float:
+    """Bound |log(1 + exp w)| where Re w is within slope·across of `at`, and |Im w| at most slope·up.
+
+    |arg(1 + exp w)| ≤ |Im w|, and |1 + exp w| ≥ sin|Im w| beyond π/2; away from Re w = 0 the series of log1p does.
+    """
+    low, high, turn = at - slope * across, at + slope * across, slope * up
+    best = math.inf
+    if turn < math.pi:
+        least = -math.log(math.sin(turn)) if turn > math.pi / 2 else 0.0
+        best = math.hypot(max(np.logaddexp(0.0, high), least), turn)
+    if low > 0:
+        best = min(best, math.hypot(high, turn) - math.log(-math.expm1(-low)))
+    elif high < 0:
+        best = min(best, -math.log(-math.expm1(high)))
+    return best
 
 
 def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pieces:
@@ -106,15 +153,22 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
             zero = anchor - value / slope if slope else 0.0
             tips = zero + np.array([1j, -1j]) * math.pi / abs(slope) if slope else np.empty(0)
             fn = lambda s, v=value, g=slope, a=anchor, y=y: _softplus(-y * (v + g * (s - a)))  # noqa: E731
-            parts.append(_Stretch(low, high, fn, tips))
+            peak = lambda mid, across, up, v=value, g=slope, a=anchor, y=y: _softplus_peak(  # noqa: E731
+                -y * (v + g * (mid - a)), abs(g), across, up
+            )
+            parts.append(_Stretch(low, high, fn, tips, peak))
         side, err = _fit(parts, _LOGISTIC_DEGREE, tol)
         sides.append(side)
         errors.append(err)
     return Pieces(sides[0], sides[1], max(errors), domain)
 
 
-def _roots(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
-    """Sign changes of a real function seen on a fine grid, refined by bisection."""
+def sign_changes(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
+    """Return the sign changes of a real function that are seen on a fine grid, refined by bisection.
+
+    >>> [round(x, 9) for x in sign_changes(np.cos, 0.0, 6.0)]
+    [1.570796327, 4.71238898]
+    """
     x = np.linspace(low, high, _ROOT_CELLS)
     v = fn(x)
     at = np.nonzero(np.sign(v[1:]) * np.sign(v[:-1]) < 0)[0]
@@ -137,7 +191,25 @@ def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: floa
     [1.0, 1.0]
     """
     plus, minus = (_hinge_side(f, domain, y, power, tol) for y in (1, -1))
-    return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain)
+    proved = isinstance(f, Peaked) and all(_no_root_missed(f, domain, y) for y in (1, -1))
+    return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain, "proved" if proved else "estimated")
+
+
+def _no_root_missed(f: Analytic, domain: tuple[float, float], y: int) -> bool:
+    """Say whether 1 − yf certainly changes its sign only where the grid shows it.
+
+    Cauchy: |f″| ≤ F = 2M/r² if |f| ≤ M on discs of radius r. A cell of width h is clear when the slope across it
+    exceeds Fh, so that f is monotone there, or when both ends lie farther from 0 than Fh²/8.
+    """
+    assert isinstance(f, Peaked)
+    x = np.linspace(*domain, _ROOT_CELLS)
+    width, values = x[1] - x[0], 1 - y * f(x + 0j).real
+    radius = 0.9 * float(np.abs(f.tips.imag).min()) if len(f.tips) else 1.0
+    bend = 2 * f.peak(sum(domain) / 2, (domain[1] - domain[0]) / 2 + radius) / radius**2
+    monotone = np.abs(np.diff(values)) > bend * width**2
+    same_sign = np.sign(values[1:]) == np.sign(values[:-1])
+    far = same_sign & (np.minimum(np.abs(values[1:]), np.abs(values[:-1])) > bend * width**2 / 8)
+    return bool((monotone | far).all())
 
 
 def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, tol: float) -> tuple[Piecewise, float]:
@@ -150,11 +222,19 @@ def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, to
     def nothing(s: _Complex) -> _Complex:
         return 0 * s
 
-    marks = [domain[0], *_roots(lambda s: margin(s + 0j).real, *domain), domain[1]]
+    def peak(mid: float, across: float, up: float) -> float:
+        assert isinstance(f, Peaked)
+        return float((1 + f.peak(mid, across)) ** power)
+
+    known = peak if isinstance(f, Peaked) else None
+    marks = [domain[0], *sign_changes(lambda s: margin(s + 0j).real, *domain), domain[1]]
     parts = []
     for a, b in itertools.pairwise(marks):
         if b - a < 1e-14:
             continue
         keep = margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
-        parts.append(_Stretch(a, b, loss, f.tips) if keep else _Stretch(a, b, nothing, np.empty(0)))
+        if keep:
+            parts.append(_Stretch(a, b, loss, f.tips, known))
+        else:
+            parts.append(_Stretch(a, b, nothing, np.empty(0), lambda mid, across, up: 0.0))
     return _fit(parts, _HINGE_DEGREE, tol)

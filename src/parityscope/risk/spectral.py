@@ -17,17 +17,20 @@ import torch
 from torch import Tensor
 
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, recentre
+from parityscope.risk.represent import score_range
+from parityscope.risk.rounding import UNIT, chain, extent, score_rounding
 from parityscope.risk.runs import RunMean
 
-_EPS = 2.3e-16
 _OUTSIDE = 1e-20  # admitted probability of leaving the window
+# sin x ≥ (95/96) x up to x = 1/4, squared: in Esseen's inequality; and Σ 1/m² = π²/6.
+_ESSEEN, _ZETA_2 = (96 / 95) ** 2, math.pi**2 / 6
 _NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-_NEGLIGIBLE) are bounded, not evaluated
 _BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
 _FIRST_REACH, _LAST_REACH = (
     1e6,
     1e9,
 )  # frequencies are scanned up to the first, then four times as far, at most to the last
-_BUDGET = 10**8  # frequencies x positions evaluated at most
+BUDGET = 10**8  # frequencies x positions evaluated at most
 
 
 @dataclass(frozen=True)
@@ -195,16 +198,22 @@ def _accumulate(
     acc.shared -= float((t * both.imag).sum())
     plain = -t * both.real
     acc.grad += plain @ tan
-    k = sin_b.shape[1]
+    k, near_zero = sin_b.shape[1], torch.zeros_like(t)
     if k:  # no hidden bit is left when all of them are heavy
         others = torch.stack([sin_b[:, [i for i in range(k) if i != j]].prod(1) for j in range(k)], 1)
         fix = (t * odd.real * b)[:, None] * tan[:, mask] + (t * odd.real * outside)[:, None] * cos_b * others
         acc.grad[mask] += fix.sum(0)
-    # bounds: relative error of a product, and |A| between neighbouring frequencies
+        near_zero = outside.abs() * (angle[:, mask] * cos_b * others).abs().sum(1)
+    # bounds: relative error of a product (of a sine: absolute), and |A| between neighbouring frequencies
     drift = (angle.abs() * tan.abs()).sum(1)
-    weight = _EPS * (
-        (even.abs() * a.abs() + odd.abs() * b.abs()) * (4 * len(c) + 2 * drift)
-        + size * (a.abs() + b.abs()) * (16 + t * math.pi / base)
+    weight = (
+        2
+        * UNIT
+        * (
+            (even.abs() * a.abs() + odd.abs() * b.abs()) * (4 * len(c) + 2 * drift)
+            + 2 * odd.abs() * near_zero
+            + size * (a.abs() + b.abs()) * (chain(len(t)) + 64 + 2 * t * math.pi / base)
+        )
     )
     acc.value_rounding += 2 * float(weight.sum())
     square = cos.square()
@@ -214,36 +223,41 @@ def _accumulate(
 
 
 def _beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
-    """Bound of E|Fourier remainder| beyond ``reach`` of a function with these derivative jumps."""
-    log = 2 + 2 * math.log(max(math.e, reach * period / 2))
+    """Bound of E|Fourier remainder| beyond ``reach`` of a function with these derivative jumps.
+
+    Each shell around a jump holds at most density / reach of the probability; the 4 is for shells cut by the window.
+    """
+    log = 6 + 2 * math.log(max(math.e, reach * period / 2))
     total = jump.abs().sum(0).tolist()
     out = total[0] * density / reach * (2 + log) + total[1] * density / reach**2 * (2 / math.pi + log)
     return out + sum(v / (math.pi * r * reach**r) for r, v in enumerate(total) if r >= 2)
 
 
-def _value_bound(k: int, pieces: Pieces, sides: list[_Jumps], w: _Window, acc: _Sums, reach: float) -> float:
-    """Estimated error: rounding, frequencies beyond reach or skipped, sums outside the window, the pieces.
+def _value_bound(
+    k: int, pieces: Pieces, sides: list[_Jumps], w: _Window, acc: _Sums, reach: float, peak: float
+) -> float:
+    """Proved error: rounding, frequencies beyond reach or skipped, sums outside the window, the pieces.
 
-    The constants of the last two are not derived anywhere yet, so that it is no proof.
+    docs/explanation/engines.md derives every term.
     """
     base, jump = 2 * math.pi / w.period, torch.cat([s.size for s in sides])
     unseen = math.exp(-_NEGLIGIBLE)
-    density = (96 / 95) ** 2 * (acc.mass + 2 * reach * unseen)  # Esseen
-    total, many = jump.abs().sum(0).tolist(), [1 + math.log(reach / base)] + [1.7] * jump.shape[1]
+    density = _ESSEEN * (acc.mass + 2 * reach * unseen)
+    total, many = jump.abs().sum(0).tolist(), [1 + math.log(reach / base)] + [_ZETA_2] * jump.shape[1]
     skipped = sum(v * many[r] / base ** (r + 1) for r, v in enumerate(total))
     return (
         acc.value_rounding
         + _beyond(jump, density, reach, w.period)
         + unseen * math.exp(k / 2) * 2 / w.period * skipped
-        + 2 * w.outside * max(s.peak for s in sides)
+        + w.outside * (max(s.peak for s in sides) + peak)
         + pieces.error
     )
 
 
 def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMean:
-    """Return E[L(y f(S))], its gradient and the value's estimated error, for one run; c (n,) float64, mask (n,) bool.
+    """Return E[L(y f(S))], its gradient and a bound on the value's error, for one run; c (n,) float64, mask (n,) bool.
 
-    Frequencies are scanned until the estimate is below ``tol``, the last reach is scanned, or the budget is spent;
+    Frequencies are scanned until the bound is below ``tol``, the last reach is scanned, or the budget is spent;
     the bound holds in every case. The gradient jumps wherever an S meets a corner of the loss and has no bound.
 
     For f(S) = 1 - S and 0 <= S <= 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 - c/2:
@@ -253,27 +267,29 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
     >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
     >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
     >>> mean = spectral_risk(c, torch.arange(501) == 250, line, tol=1e-9)  # the hidden bit has weight 0.002
-    >>> round(mean.value, 9), mean.value_bound < 1e-9
+    >>> round(mean.value, 9), mean.error_bound < 1e-9
     (0.999, True)
     """
     pieces.check_domain(c[None], c.new_zeros(1))
     w, k, n = _Window.of(c), int(mask.sum()), len(c)
     if k == 0:  # the label is always +1
         pieces = replace(pieces, minus=pieces.plus)
-    base = 2 * math.pi / w.period
+    base, reachable = 2 * math.pi / w.period, score_range(c, c.new_zeros(()))
+    size = extent(pieces, *reachable)
+    shift = score_rounding(n, *reachable) * size.steepest
     sides = [_periodic(f, w) for f in pieces.sides()]
     acc = _Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0)
     scan, first, count, reach = _Scan(c, base), 1, 0, _FIRST_REACH
     while True:
-        chosen, last = scan.select(first, int(reach / base) + 2, _BUDGET - count * n)
+        chosen, last = scan.select(first, int(reach / base) + 2, BUDGET - count * n)
         for part in chosen.split(max(1, _BLOCK // n)):
             t = part.double() * base
             p, m = (s.coefficients(t, w.period) for s in sides)
-            size = 0.5 * (sides[0].envelope(t, w.period) + sides[1].envelope(t, w.period))
-            _accumulate(c, mask, t, 0.5 * (p + m), 0.5 * (p - m) * (-1j) ** k, size, base, acc)
+            envelope = 0.5 * (sides[0].envelope(t, w.period) + sides[1].envelope(t, w.period))
+            _accumulate(c, mask, t, 0.5 * (p + m), 0.5 * (p - m) * (-1j) ** k, envelope, base, acc)
         count += len(chosen)
-        bound = _value_bound(k, pieces, sides, w, acc, (last - 1) * base)
-        proved = bound - pieces.error <= tol
-        if proved or last * base < reach or reach >= _LAST_REACH or count * n >= _BUDGET:
-            return RunMean(acc.value, acc.grad + acc.shared, 2 * acc.shared, bound)
+        bound = _value_bound(k, pieces, sides, w, acc, (last - 1) * base, size.peak) + shift
+        enough = bound - pieces.error <= tol
+        if enough or last * base < reach or reach >= _LAST_REACH or count * n >= BUDGET:
+            return RunMean(acc.value, acc.grad + acc.shared, 2 * acc.shared, bound, pieces.error_is)
         first, reach = last, min(_LAST_REACH, 4 * reach)

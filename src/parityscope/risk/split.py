@@ -21,17 +21,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
+from parityscope.risk.all_scores import MOST_SCORES, all_scores_mean
 from parityscope.risk.pieces import Pieces
+from parityscope.risk.rounding import UNIT, chain, extent, score_rounding
 from parityscope.risk.runs import Mean
-from parityscope.risk.subsets import subset_products, subset_sums, sums_by_position
+from parityscope.risk.split_tables import Ranks, Tables, prepare, put_back, table_size
+from parityscope.risk.subsets import Floats, subset_count, sums_by_position
 
 _Result = TypeVar("_Result")
-_CHUNK = 1 << 17  # runs x labels x pieces x queries worked on at a time
-_RUN_SUMS = 1 << 17  # runs x table sums worked on at a time
-_MEMORY_LIMIT = 8e9
+_CHUNK = 1 << 16  # runs x labels x pieces x queries worked on at a time
+_RUN_SUMS = 1 << 16  # runs x table sums worked on at a time
+MEMORY_LIMIT = 8e9
 _WORKERS = 2  # threads for large tables
+_BLOCK = 1 << 6  # entries cumulated in one go
 
 
 def _in_parallel(tasks: list[Callable[[], _Result]]) -> list[_Result]:
@@ -42,75 +45,14 @@ def _in_parallel(tasks: list[Callable[[], _Result]]) -> list[_Result]:
         return [f.result() for f in [pool.submit(task) for task in tasks]]
 
 
-def _argsort(x: Tensor) -> Tensor:
-    """Along the last axis; numpy's vectorised sort is about four times torch's."""
-    return torch.from_numpy(np.argsort(x.numpy(), axis=-1))
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Everything that depends on c but not on the loss.
-
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> tables.mt, tables.sums.tolist()  # sums of positions 2 and 1 about their middle, sorted
-    (2, [[-0.1875, -0.0625, 0.0625, 0.1875]])
-    """
-
-    order: Tensor  # (R, n) positions: table side, query side, pivot last
-    mt: int  # positions on the table side
-    sums: Tensor  # (R, T) sorted table sums, relative to origin
-    place: Tensor  # (R, T) subset index of each sorted sum
-    weight: Tensor | None  # (R, T) probabilities in sorted order; None: uniform bits
-    query: Tensor  # (R, 2, Q) query sums per label plus origin, descending
-    query_place: Tensor  # (R, 2, Q)
-    query_weight: Tensor | None  # (R, 2, Q)
-    pivot_bit: Tensor  # (R, Q) pivot's bit for label +1, by subset index
-
-
-def _table_size(n: int, k: int) -> int:
-    """Positions on the table side: sorting a sum is cheaper than looking one up."""
-    return max(0, min(n - k, n // 2 + 1))
-
-
-def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) -> Tables:
-    """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row.
-
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> tables.query.tolist()  # the hidden bit is 0 for label +1 and 1 for label -1
-    [[[0.1875], [0.6875]]]
-    """
-    mt = _table_size(c.shape[1], int(mask.sum(1).max()))
-    order = (c.abs() + torch.where(mask, torch.inf, 0.0)).argsort(1)
-    cs = c.gather(1, order)
-    sums = subset_sums(cs[:, :mt])
-    place = _argsort(sums)
-    sums = sums.gather(1, place)
-    origin = 0.5 * (sums[:, :1] + sums[:, -1:])
-    odd = subset_sums(mask.gather(1, order)[:, mt:-1].double()).remainder_(2)
-    flag = torch.stack([odd, 1 - odd], 1)  # pivot's bit for label +1, -1
-    negated = -torch.addcmul((subset_sums(cs[:, mt:-1]) + origin + offset[:, None])[:, None], flag, cs[:, -1:, None])
-    query_place = _argsort(negated)
-    query = negated.gather(2, query_place).neg_()
-    weight = query_weight = None
-    if p is not None:
-        ps = p.gather(1, order)
-        weight = subset_products(1 - ps[:, :mt], ps[:, :mt]).gather(1, place)
-        last = ps[:, -1:, None]
-        base = subset_products(1 - ps[:, mt:-1], ps[:, mt:-1])[:, None]
-        query_weight = (torch.lerp(1 - last, last, flag) * base).gather(2, query_place)
-    return Tables(order, mt, sums - origin, place, weight, query, query_place, query_weight, odd)
-
-
 @dataclass(frozen=True)
 class _Stack:
     """Both labels' polynomials padded to one shape."""
 
-    cuts: Tensor  # (2, J), padded with +inf
-    centres: Tensor  # (2, J+1)
-    coefs: Tensor  # (2, d+1, J+1)
-    mixer: Tensor  # (2, 2, (d+1)(J+1)): moments -> value, slope
+    cuts: Floats  # (2, J), padded with +inf
+    centres: Floats  # (2, J+1)
+    coefs: Floats  # (2, d+1, J+1)
+    mixer: Floats  # (2, 2, (d+1)(J+1)): moments -> value, slope
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -118,15 +60,14 @@ class _Stack:
         """Stack the two sides of `pieces`."""
         j = max(len(f.cuts) for f in pieces.sides())
         d = max(f.degree for f in pieces.sides())
-        cuts = torch.full((2, j), torch.inf, dtype=torch.float64)
-        centres, coefs = cuts.new_zeros(2, j + 1), cuts.new_zeros(2, d + 1, j + 1)
+        cuts, centres, coefs = np.full((2, j), np.inf), np.zeros((2, j + 1)), np.zeros((2, d + 1, j + 1))
         for i, f in enumerate(pieces.sides()):
             m = len(f.cuts)
-            cuts[i, :m], centres[i, : m + 1] = f.cuts, f.centres
-            coefs[i, : f.degree + 1, : m + 1] = f.coefs.T
-        rate = torch.zeros_like(coefs)
-        rate[:, :-1] = coefs[:, 1:] * torch.arange(1.0, d + 1, dtype=torch.float64)[:, None]
-        return _Stack(cuts, centres, coefs, torch.stack([coefs.flatten(1), rate.flatten(1)], 1))
+            cuts[i, :m], centres[i, : m + 1] = f.cuts.numpy(), f.centres.numpy()
+            coefs[i, : f.degree + 1, : m + 1] = f.coefs.numpy().T
+        rate = np.zeros_like(coefs)
+        rate[:, :-1] = coefs[:, 1:] * np.arange(1.0, d + 1)[:, None]
+        return _Stack(cuts, centres, coefs, np.stack([coefs.reshape(2, -1), rate.reshape(2, -1)], 1))
 
     @property
     def degree(self) -> int:
@@ -134,102 +75,133 @@ class _Stack:
         return self.coefs.shape[1] - 1
 
 
-def _prefix_moments(t: Tables, degree: int) -> list[Tensor | None]:
-    """out[l][:, i] = sum of weight * s^l over the i smallest sums; None stands for i itself."""
-    out: list[Tensor | None] = []
-    power = t.weight
-    for order in range(degree + 1):
-        if order:
-            power = t.sums if power is None else power * t.sums
-        acc = None
-        if power is not None:
-            acc = t.sums.new_zeros(t.sums.shape[0], t.sums.shape[1] + 1)
-            torch.cumsum(power, 1, out=acc[:, 1:])
-        out.append(acc)
+def _cumulated(x: Floats) -> Floats:
+    """Return the sums of the first 0, 1, …, all of the 2^m entries of every row; torch's loop is the faster one.
+
+    Long rows are cumulated in blocks, and what the blocks add up to in the same way, so that no chain is long.
+    """
+    runs, size = x.shape
+    out = np.zeros((runs, size + 1))
+    if size <= _BLOCK:
+        torch.cumsum(torch.from_numpy(x), 1, out=torch.from_numpy(out)[:, 1:])
+        return out
+    inner = torch.from_numpy(x.reshape(runs, -1, _BLOCK)).cumsum(2).numpy()
+    inner += _cumulated(np.ascontiguousarray(inner[:, :, -1]))[:, :-1, None]
+    out[:, 1:] = inner.reshape(runs, size)
     return out
 
 
-def _look_up(sums: Tensor, cuts: Tensor, query: Tensor) -> Tensor:
-    """(R, 2, J+2, q) table ranks of the cuts seen from each query, with both ends."""
-    targets = (cuts[:, :, None] - query[:, :, None]).numpy()
-    runs, q = query.shape[0], query.shape[2]
-    ranks = torch.empty(runs, 2, cuts.shape[1] + 2, q, dtype=torch.int64)
+def _longest_chain(size: int) -> int:
+    """Return how many additions stand behind one another in a row that is cumulated so."""
+    return size if size <= _BLOCK else _BLOCK + _longest_chain(size // _BLOCK)
+
+
+def rounding(pieces: Pieces, n: int, k: int, reach: tuple[float, float]) -> float:
+    """Bound the rounding of `evaluate` for scores within `reach`; docs/explanation/engines.md derives it.
+
+    >>> from parityscope.models import ZigZag
+    >>> from parityscope.risk.pieces import hinge
+    >>> [rounding(hinge(ZigZag(3).piecewise_linear(), 2), n, 3, (0, 3)) < 1e-9 for n in (10, 20, 40)]
+    [True, True, True]
+    """
+    size = extent(pieces, *reach)
+    degree, count = max(side.degree for side in pieces.sides()), max(len(side.centres) for side in pieces.sides())
+    prefix = _longest_chain(1 << table_size(n, k))
+    of_moments = UNIT * (2 * prefix + (degree + 1) * count + 2 * degree) * size.total
+    return of_moments + UNIT * chain(subset_count(n)) * size.peak + score_rounding(n, *reach) * size.steepest
+
+
+def _prefix_moments(t: Tables, degree: int) -> list[Floats | None]:
+    """out[l][:, i] = sum of weight * s^l over the i smallest sums; None stands for i itself."""
+    power, out = t.weight, [None if t.weight is None else _cumulated(t.weight)]
+    for _ in range(degree):
+        power = t.sums if power is None else power * t.sums
+        out.append(_cumulated(power))
+    return out
+
+
+def _look_up(sums: Floats, cuts: Floats, query: Floats) -> Ranks:
+    """(R, 2, J+2, q) table ranks of the cuts seen from each query, with both ends; run r counts from r (T+1)."""
+    targets = cuts[:, :, None] - query[:, :, None]
+    ranks = np.empty((len(query), 2, cuts.shape[1] + 2, query.shape[2]), dtype=np.int64)
     ranks[:, :, 0], ranks[:, :, -1] = 0, sums.shape[1]
-    table, inner = sums.numpy(), ranks[:, :, 1:-1].numpy()
-    for r in range(runs):
-        inner[r] = np.searchsorted(table[r], targets[r])
+    for row, table, target in zip(ranks, sums, targets, strict=True):
+        row[:, 1:-1] = table.searchsorted(target)
+    if len(ranks) > 1:
+        ranks += (sums.shape[1] + 1) * np.arange(len(ranks)).reshape(-1, 1, 1, 1)
     return ranks
 
 
-def _range_moments(moments: list[Tensor | None], ranks: Tensor, u: Tensor) -> Tensor:
+def _range_moments(moments: list[Floats | None], ranks: Ranks, u: Floats) -> Floats:
     """(R, 2, d+1, J+1, q): moments of s + u over the table sums of each piece."""
     runs, _, ends, q = ranks.shape
-    mu = u.new_empty(runs, 2, len(moments), ends - 1, q)
+    mu = np.empty((runs, 2, len(moments), ends - 1, q))
     for order, m in enumerate(moments):
-        at = ranks if m is None else m.gather(1, ranks.view(runs, -1)).view_as(ranks)
-        torch.sub(at[:, :, 1:], at[:, :, :-1], out=mu[:, :, order])
+        at = ranks if m is None else m.reshape(-1).take(ranks)
+        np.subtract(at[:, :, 1:], at[:, :, :-1], out=mu[:, :, order])
     for low in range(1, len(moments)):
         for order in range(len(moments) - 1, low - 1, -1):
-            mu[:, :, order].addcmul_(mu[:, :, order - 1], u)
+            mu[:, :, order] += mu[:, :, order - 1] * u
     return mu
 
 
-def _scatter(jumps: list[Tensor], ranks: Tensor, coefs: Tensor, u: Tensor, weight: Tensor) -> None:
+def _scatter(jumps: list[Floats], ranks: Ranks, coefs: Floats, u: Floats, weight: Floats) -> None:
     """Add the table-side slope polynomials P'(s + u), as coefficients of s, at piece ends.
 
     ``weight`` is zero for pieces holding no table sum, which must leave no rounding behind.
     """
-    runs, degree = ranks.shape[0], coefs.shape[1] - 1
+    degree = coefs.shape[1] - 1
     a = [coefs[:, r, :, None] * float(r) for r in range(1, degree + 1)]
     for low in range(degree - 1):
         for r in range(degree - 2, low - 1, -1):
-            a[r] = torch.addcmul(a[r], u, a[r + 1])
-    inner = ranks[:, :, 1:-1].reshape(runs, -1)
+            a[r] = a[r] + u * a[r + 1]
+    inner = torch.from_numpy(ranks[:, :, 1:-1].reshape(-1))
     for into, raw in zip(jumps, a, strict=True):
         slope = raw * weight
         into[:, 0] += slope[:, :, 0].sum((1, 2))
-        into.scatter_add_(1, inner, (slope[:, :, 1:] - slope[:, :, :-1]).view(runs, -1))
+        steps = slope[:, :, 1:] - slope[:, :, :-1]
+        torch.from_numpy(into.reshape(-1)).scatter_add_(0, inner, torch.from_numpy(steps.reshape(-1)))
 
 
-def _gradient(t: Tables, jumps: list[Tensor], slope: Tensor) -> tuple[Tensor, Tensor]:
+def _gradient(t: Tables, jumps: list[Floats], slope: Floats) -> tuple[Floats, Floats]:
     """Collect the gradient by weight (R, n) and by offset (R,) from the slopes at table sums and at queries."""
-    at = torch.zeros_like(t.sums)
+    at = np.zeros_like(t.sums)
     for jump in reversed(jumps):
-        at = at.mul_(t.sums).add_(jump.cumsum(1)[:, :-1])
+        at *= t.sums
+        at += torch.from_numpy(jump[:, :-1]).cumsum(1).numpy()
     if t.weight is not None and t.query_weight is not None:
         at *= t.weight
         slope = slope * t.query_weight
-    table = sums_by_position(torch.empty_like(at).scatter_(1, t.place, at), t.mt)
-    slope = torch.empty_like(slope).scatter_(2, t.query_place, slope)
+    table = sums_by_position(put_back(at, t.place), t.mt)
+    slope = put_back(slope, t.query_place)
     rest = sums_by_position(slope.sum(1), t.order.shape[1] - t.mt - 1)
-    pivot = torch.lerp(slope[:, 1], slope[:, 0], t.pivot_bit).sum(1, keepdim=True)
-    grad = torch.cat([table, rest, pivot], 1)
-    return torch.empty_like(grad).scatter_(1, t.order, grad), slope.sum((1, 2))
+    pivot = (slope[:, 1] + (slope[:, 0] - slope[:, 1]) * t.pivot_bit).sum(1, keepdims=True)
+    return put_back(np.concatenate([table, rest, pivot], 1), t.order), slope.sum((1, 2))
 
 
 @dataclass
 class _Totals:
     """What a sweep over queries accumulates."""
 
-    value: Tensor  # (R,)
-    jumps: list[Tensor]  # per power of s, (R, T+1)
+    value: Floats  # (R,)
+    jumps: list[Floats]  # per power of s, (R, T+1)
 
 
-def _sweep(t: Tables, f: _Stack, moments: list[Tensor | None], spans: list[slice], slope: Tensor | None) -> _Totals:
+def _sweep(t: Tables, f: _Stack, moments: list[Floats | None], spans: list[slice], slope: Floats | None) -> _Totals:
     """Queries of the given spans; their own slopes go into ``slope`` (None: no gradient)."""
     runs, size = t.sums.shape
     degree = f.degree if slope is not None else 0
-    out = _Totals(t.sums.new_zeros(runs), [t.sums.new_zeros(runs, size + 1) for _ in range(degree)])
+    out = _Totals(np.zeros(runs), [np.zeros((runs, size + 1)) for _ in range(degree)])
     for span in spans:
         query = t.query[:, :, span]
         ranks = _look_up(t.sums, f.cuts, query)
         u = query[:, :, None] - f.centres[:, :, None]
-        both = f.mixer @ _range_moments(moments, ranks, u).flatten(2, 3)  # (R, 2, 2, q)
+        both = f.mixer @ _range_moments(moments, ranks, u).reshape(runs, 2, -1, query.shape[2])  # (R, 2, 2, q)
         w = None if t.query_weight is None else t.query_weight[:, :, span]
         out.value += (both[:, :, 0] if w is None else both[:, :, 0] * w).sum((1, 2))
         if slope is not None:
             slope[:, :, span] = both[:, :, 1]
-            filled = (ranks[:, :, 1:] > ranks[:, :, :-1]).double()
+            filled = (ranks[:, :, 1:] > ranks[:, :, :-1]).astype(np.float64)
             _scatter(out.jumps, ranks, f.coefs, u, filled if w is None else filled * w[:, :, None])
     return out
 
@@ -249,19 +221,20 @@ def evaluate(t: Tables, pieces: Pieces, want_gradient: bool = True) -> Mean:
     step = max(1, _CHUNK // (runs * 2 * f.centres.shape[1]))
     spans = [slice(i, i + step) for i in range(0, count, step)]
     moments = _prefix_moments(t, f.degree)
-    slope = torch.empty_like(t.query) if want_gradient else None
+    slope = np.empty_like(t.query) if want_gradient else None
     share = _WORKERS if len(spans) >= 8 * _WORKERS else 1
     parts = _in_parallel([partial(_sweep, t, f, moments, spans[i::share], slope) for i in range(share)])
     total = parts[0]
     for other in parts[1:]:
         total.value += other.value
-        for mine, theirs in zip(total.jumps, other.jumps, strict=True):
-            mine.add_(theirs)
+        for power, jump in enumerate(other.jumps):
+            total.jumps[power] += jump
     scale = 0.5 ** t.order.shape[1] if t.weight is None else 1.0
+    value = torch.from_numpy(total.value * scale)
     if slope is None:
-        return Mean(total.value * scale, None, None)
+        return Mean(value, None, None)
     by_weight, by_offset = _gradient(t, total.jumps, slope)
-    return Mean(total.value * scale, by_weight * scale, by_offset * scale)
+    return Mean(value, torch.from_numpy(by_weight * scale), torch.from_numpy(by_offset * scale))
 
 
 def split_mean(
@@ -279,10 +252,11 @@ def split_mean(
     >>> round(mean.value.item(), 9), mean.by_weight[0, 3:5].round(decimals=9).abs().tolist()
     (0.975, [0.5, 0.0])
     """
-    n, most = weights.shape[1], int(mask.sum(1).max())
-    _check_memory(n, most)
     pieces.check_domain(weights, offset)
-    group = max(1, _RUN_SUMS >> _table_size(n, most))
+    if len(weights) << weights.shape[1] <= MOST_SCORES:
+        return all_scores_mean(weights, offset, mask, pieces, bias)
+    n, most = weights.shape[1], int(mask.sum(1).max())
+    group = max(1, _RUN_SUMS >> table_size(n, most))
     probability = None if bias == 0.5 else torch.full_like(weights, bias)
     parts = []
     with single_threaded():
@@ -302,8 +276,8 @@ def required_bytes(n: int, k: int) -> float:
     >>> [f"{required_bytes(n, 3):.0e}" for n in (20, 40, 60)]
     ['2e+05', '3e+08', '3e+11']
     """
-    table = _table_size(n, k)
-    return 8.0 * (12 * 2**table + 24 * 2 ** max(0, n - table - 1))
+    table = table_size(n, k)
+    return 8.0 * (12 * subset_count(table) + 24 * subset_count(max(0, n - table - 1)))
 
 
 def fits(n: int, k: int) -> bool:
@@ -312,12 +286,4 @@ def fits(n: int, k: int) -> bool:
     >>> [fits(n, 3) for n in (40, 60)]
     [True, False]
     """
-    return required_bytes(n, k) <= _MEMORY_LIMIT
-
-
-def _check_memory(n: int, k: int) -> None:
-    if not fits(n, k):
-        raise InvalidInput(
-            f"the split engine needs about {required_bytes(n, k) / 1e9:.0f} GB at n = {n}, k = {k} and stops at"
-            f" {_MEMORY_LIMIT / 1e9:.0f} GB"
-        )
+    return required_bytes(n, k) <= MEMORY_LIMIT

@@ -1,8 +1,10 @@
 """The loss on the worst of all 2^n inputs, exactly, for bounded readouts: a certificate, not a sample.
 
-Softmax weights add up to k like the ideal 1_B, so S − Σ_{j∈B} x_j = Σ_j (c_j − 1_B(j)) x_j ranges over [−D/2, D/2] with
-D = Σ_j |c_j − 1_B(j)|, and both ends are inputs. A bounded readout f has f(s) = (−1)^s at integers and loses at
-distance e ≤ 1 from one 1 − cos(πe) (cosine) or 2e (triangle), increasing in e; each readout knows its own.
+Put d_j = c_j − 1_B(j) and D = Σ_j |d_j|. What S misses of Σ_{j∈B} x_j is Σ_j d_j x_j, which ranges from the sum of the
+negative d_j to that of the positive ones: an interval of length D around Σ_j d_j / 2 = (Λ−k)/2, where Λ = Σ_j c_j.
+Softmax weights have Λ = k; otherwise the score is shifted by (k−Λ)/2. Either way S stays within D/2 of its integer, and
+both ends are inputs. A bounded readout f has f(s) = (−1)^s at integers and loses at distance e ≤ 1 from one
+1 − cos(πe) (cosine) or 2e (triangle), increasing in e; each readout knows its own.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
     >>> round(float(worst_loss(score, law_of(Parity(3, (0, 2))))), 9)
     0.2
     """
-    if score is None or bool(score.offset.any()):
+    if score is None:
         return None
     weights, k = score.weights.detach(), law.mask.sum(-1)
-    if bool((weights < 0).any()) or not bool(((weights.sum(-1) - k).abs() < 1e-9).all()):
+    centred = (score.offset.detach() + (weights.sum(-1) - k) / 2).abs() < 1e-9
+    if bool((weights < 0).any()) or not bool(centred.all()):
         return None
     distance = (weights - law.mask.to(weights.dtype)).abs().sum(-1).clamp(max=2.0)
     return score.readout.worst_loss(distance, k)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from torch import Tensor
+
 from parityscope.records import Config, Numbers, Result
-from parityscope.training.decoders import CROSSINGS, DecoderSettings, train_decoder
+from parityscope.training.decoders import CROSSINGS, DecoderRun, DecoderSettings, train_decoder
+
+_DECIMALS = 4  # of curves and maps: a row is text, and no figure shows more
 
 
 class DecoderNumbers(Numbers):
@@ -21,6 +25,10 @@ class DecoderNumbers(Numbers):
     secret_attention: float | None  # of each chain position on its secret bit, on average; none without a chain
     final_entropy: float
     parameters: int
+    # Of the last evaluation, where links after the first stand on a 0 and on a 1: see `by_token_stood_on`. None for
+    # chains of one link and without one.
+    right_by_token: tuple[float, float] | None = None
+    attention_by_token: tuple[float, float] | None = None
 
 
 class DecoderTraining(Config):
@@ -30,6 +38,8 @@ class DecoderTraining(Config):
     ----------
     training : DecoderSettings
         Everything that decides it, the device included.
+    maps : bool
+        Whether the attention of the predicting positions is kept, averaged over held-out inputs and on one of them.
 
     >>> DecoderTraining(training=DecoderSettings(n=6, k=2, steps=20)).training.width
     128
@@ -39,21 +49,34 @@ class DecoderTraining(Config):
     NUMBERS: ClassVar[type[Numbers]] = DecoderNumbers
 
     training: DecoderSettings
+    maps: bool = False
 
     def run(self) -> Result:
         """Train."""
         outcome = train_decoder(self.training)
-        attention = outcome.secret_attention().amax((0, 1))
+        on_secret = outcome.secret_attention().amax(1)  # (layers, links)
+        by_token = outcome.history.by_token[-1].tolist() if outcome.history.by_token else (None, None)
         numbers = DecoderNumbers(
             samples=tuple(outcome.samples_to(accuracy) for accuracy in CROSSINGS),
             steps=outcome.history.step[-1],
             accuracy=outcome.accuracy,
             free_running=outcome.free_running,
             secret=tuple(outcome.task.secret),
-            secret_attention=float(attention.mean()) if self.training.chain_of_thought else None,
+            secret_attention=float(on_secret.amax(0).mean()) if self.training.chain_of_thought else None,
             final_entropy=float(outcome.history.entropy[-1].min()),
             parameters=sum(p.numel() for p in outcome.model.parameters()),
+            right_by_token=by_token[0],
+            attention_by_token=by_token[1],
         )
-        arrays = {name: tensor.float() for name, tensor in outcome.history.tensors().items()}
-        arrays |= {"attention": outcome.attention.float(), "one_attention": outcome.one_attention.float()}
-        return Result(numbers, arrays)
+        arrays = {**outcome.history.tensors(), "on_secret": on_secret, **(_maps(outcome) if self.maps else {})}
+        return Result(numbers, {name: _short(tensor) for name, tensor in arrays.items()})
+
+
+def _maps(outcome: DecoderRun) -> dict[str, Tensor]:
+    """Return the attention maps from the first predicting position on: (layers, heads, positions, T)."""
+    first = outcome.task.n
+    return {"attention": outcome.attention[:, :, first:], "one_attention": outcome.one_attention[:, :, first:]}
+
+
+def _short(tensor: Tensor) -> Tensor:
+    return tensor.double().round(decimals=_DECIMALS).float()

@@ -1,4 +1,4 @@
-"""Where packs run: in this process, in worker processes, on a Dask cluster, in Slurm jobs. All are Executors."""
+"""Where packs run: in this process, in worker processes, on a Dask cluster. All are Executors; slurm.py has another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -196,30 +196,6 @@ class DaskCluster:
                 f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`, and workers with "
                 "`dask worker ADDRESS --nthreads 1`"
             ) from None
-
-
-class SlurmJobs(DaskCluster):
-    """Slurm jobs that are the workers of a Dask scheduler in this process, through dask-jobqueue.
-
-    What a job asks for (queue, memory, walltime, …) comes from dask-jobqueue's own configuration file and `options`.
-
-    >>> SlurmJobs(8, {"queue": "short"}).options
-    {'cores': 1, 'processes': 1, 'memory': '2GB', 'queue': 'short'}
-    """
-
-    def __init__(self, jobs: int, options: Mapping[str, str] | None = None) -> None:
-        super().__init__(workers=jobs)
-        self.options = {"cores": 1, "processes": 1, "memory": "2GB", **(options or {})}
-
-    def _address(self) -> Any:
-        with naming_the_extra():
-            from dask_jobqueue import SLURMCluster
-        try:
-            cluster = self._open.enter_context(SLURMCluster(**self.options))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"dask-jobqueue refuses the options {self.options}: {error}") from None
-        cluster.scale(jobs=self.workers)
-        return cluster
 
 
 def _distributed() -> Any:

@@ -240,6 +240,7 @@ class _Sweep:
 
     def _hand_out(self) -> None:
         """Submit packs until enough are in flight; a suspect goes out alone."""
+        limit = self.launcher.in_flight()  # asked every time: a launcher looks after its workers here
         if self.on_trial is not None:
             return
         if self.suspects:
@@ -249,7 +250,6 @@ class _Sweep:
             return
         if not self.waiting and not self.running:
             self.waiting, self.elsewhere = self.elsewhere, deque()
-        limit = self.launcher.in_flight()
         while self.waiting and len(self.running) < limit and not self.suspects:
             pack = self.waiting.popleft()
             if not self.store.lease(pack.keys, self.name, partial(is_present, self.store.path)):

@@ -20,6 +20,7 @@ from parityscope.records import Config, Numbers, Result
 from parityscope.records.code import code_of_value
 from parityscope.training.learning import LEARNED_ACCURACY, LearnedRuns, train
 from parityscope.training.recipes import DEFAULT_RECIPE, OF_A_RUN, Recipe, named_recipe
+from parityscope.training.sources import Source
 
 Watched = Literal["risk", "attention", "weights", "learned"]
 
@@ -203,13 +204,13 @@ def training(
     0.1
     """
     named = named_recipe(recipe) if isinstance(recipe, str) else recipe
-    resolved = named.adapted(k, from_examples=bool(samples or batch), **changes).resolved(n, k)
+    resolved = named.adapted(k, **Source(samples, batch).kind(), **changes).resolved(n, k)
     resolved.check_addressable()
     return Training(
         n=n,
         k=k,
         # Without what no longer decides anything: its text, and changes already made.
-        recipe=resolved.model_copy(update={"summary": "", "beyond_pairs": {}, "on_samples": {}}),
+        recipe=resolved.model_copy(update={"summary": "", "beyond_pairs": {}, "on_samples": {}, "on_batches": {}}),
         seeds=tuple(seeds),
         # Sorted, so that another order is not another training.
         support=None if support is None else tuple(sorted(support)),

@@ -16,7 +16,7 @@ from parityscope.training.recipes import OF_A_RUN, Recipe
 
 _COMPACT_ABOVE = 2**24  # numbers; 128 MB in double precision
 # What a ready model has of its own, and a recipe cannot change.
-_OF_A_MODEL = ("positions", "numbers_per_head", "heads", "readout", "smoothing", "temperature", "start_radius")
+_OF_A_MODEL = ("positions", "numbers_per_head", "heads", "mass", "readout", "smoothing", "temperature", "start_radius")
 
 
 def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
@@ -35,7 +35,7 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
     starts = [unit_directions(*size, seeded_generator(seed, "start")) for seed in seeds]
     temperatures = [float(one.temperature) for one in recipes]
     radii = torch.tensor([float(one.start_radius) for one in recipes], dtype=torch.float64)
-    return ParityTransformer(
+    model = ParityTransformer(
         n,
         k,
         recipe.heads,
@@ -43,7 +43,20 @@ def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequen
         positions=_positions(recipe, n, seeds),
         readout=readout_of(recipe, k),
         directions=radii[:, None, None] * torch.stack(starts),
+        log_scale=torch.zeros(len(seeds), dtype=torch.float64) if recipe.mass == "trained" else None,
     )
+    if model.log_scale is not None:
+        _set_scale(model)
+    return model
+
+
+@torch.no_grad()
+def _set_scale(model: ParityTransformer) -> None:
+    """Let the weights add up to k, or to less where one would exceed ½ and k/n: log C is finite whatever B is."""
+    assert model.log_scale is not None
+    weights = model.score_weights()
+    largest = max(0.5, model.k / model.n)
+    model.log_scale.add_(torch.minimum(model.k / weights.sum(-1), largest / weights.amax(-1)).log())
 
 
 _FIXED_CODES: dict[str, Callable[[int, int], Tensor]] = {
@@ -64,6 +77,8 @@ def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:
         compact = len(seeds) * n * r > _COMPACT_ABOVE
         draw = positions.draw_signs if compact else positions.random_signs
         return torch.stack([draw(n, r, seeded_generator(seed, "positions")) for seed in seeds])
+    if recipe.positions == "gaussian":
+        return torch.stack([positions.gaussian(n, r, seeded_generator(seed, "positions")) for seed in seeds])
     return _FIXED_CODES[recipe.positions](n, r)
 
 
@@ -106,7 +121,9 @@ def check_trainable_together(recipes: Sequence[Recipe]) -> None:
     ...     print(str(error).partition("these ")[2])
     differ in heads
     """
-    shared = [recipe.model_dump(exclude={"name", "summary", "on_samples", *OF_A_RUN}) for recipe in recipes]
+    shared = [
+        recipe.model_dump(exclude={"name", "summary", "on_samples", "on_batches", *OF_A_RUN}) for recipe in recipes
+    ]
     for other in shared[1:]:
         differs = [field for field, value in shared[0].items() if other[field] != value]
         if differs:
@@ -151,6 +168,7 @@ def recipes_of(model: ParityTransformer, recipes: Sequence[Recipe]) -> list[Reci
         "readout": Part.of(model.readout),
         "smoothing": float(getattr(model.readout, "smoothing", 0.0)),
         "heads": int(heads),
+        "mass": "k" if model.log_scale is None else "trained",
         "numbers_per_head": int(numbers),
         "start_radius": round(float(model.directions.detach().norm(dim=-1).mean()), 12),
     }

@@ -15,17 +15,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
+from parityscope.core.allocation import keep_freed_memory
+from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
 from parityscope.measures import attention_entropy
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import Format, HeldOut, ParitySequences, draw_secret
 from parityscope.training.checkpoint import checkpoint_folder, load_tensors, save_tensors
+from parityscope.training.decoder_measures import by_token_stood_on, free_running, teacher_forced
 
 CROSSINGS = (0.99, 0.995, 1.0)
 _CHECKPOINT_SECONDS = 20.0
 _WATCHED_INPUTS = 128  # whose attention is measured during training
-_EVALUATION_ROWS = 1024
 
 
 class DecoderSettings(BaseModel):
@@ -42,6 +44,7 @@ class DecoderSettings(BaseModel):
     k: int = Field(ge=1)
     chain_of_thought: bool = True
     format: Format = "text"
+    skip_labels: int = Field(0, ge=0, description="so many labels at the start carry no loss and are not judged")
     secret: tuple[int, ...] | None = Field(
         None, description="in the chain's order; none: drawn from the seed, ascending"
     )
@@ -50,6 +53,7 @@ class DecoderSettings(BaseModel):
     width: int = Field(128, ge=1)
     mlp_width: int | None = Field(None, description="none: four times the width")
     dropout: float = Field(0.0, ge=0, lt=1, description="W's text has none, its code 0.1")
+    start_gain: float = Field(1.0, gt=0, description="how much wider than GPT-2's the layers' matrices start")
     learning_rate: float = Field(3e-4, gt=0)
     decay: bool = Field(True, description="the learning rate falls linearly to zero at the last step")
     batch: int = Field(512, ge=1)
@@ -85,14 +89,16 @@ class DecoderHistory:
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     entropy: list[Tensor] = field(default_factory=list)
+    by_token: list[Tensor] = field(default_factory=list)  # of chains of two links or more: see `by_token_stood_on`
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the history as arrays; entropy is (points, layers, heads)."""
+        """Return the history as arrays; entropy is (points, layers, heads), by_token (points, 2, 2)."""
         return {
             "step": torch.tensor(self.step),
             "loss": torch.tensor(self.loss, dtype=torch.float64),
             "accuracy": torch.tensor(self.accuracy, dtype=torch.float64),
             "entropy": torch.stack(self.entropy),
+            **({"by_token": torch.stack(self.by_token)} if self.by_token else {}),
         }
 
     @classmethod
@@ -103,6 +109,7 @@ class DecoderHistory:
             tensors["loss"].tolist(),
             tensors["accuracy"].tolist(),
             list(tensors["entropy"].unbind()),
+            list(tensors["by_token"].unbind()) if "by_token" in tensors else [],
         )
 
     def crossing(self, accuracy: float) -> int | None:
@@ -159,6 +166,7 @@ def train_decoder(
     """
     started, cpu_started = time.perf_counter(), time.process_time()
     place = checkpoint or _default_checkpoint(config)
+    keep_freed_memory()
     with single_threaded():
         training = _DecoderState(config, place, checkpoint_seconds)
         training.evaluate_now_and_then(on_evaluation)
@@ -184,13 +192,18 @@ class _DecoderState:
             config.width,
             config.mlp_width,
             config.dropout,
+            start_gain=config.start_gain,
             generator=seeded_generator(config.seed, "start"),
         ).to(self.device)
         self.optimiser = torch.optim.Adam(self.model.parameters(), config.learning_rate, (0.9, 0.999), fused=True)
         self.held_out = HeldOut(config.n, config.held_out, config.seed)
         self.held_out_tokens = self.task.tokens(self.held_out.bits).to(self.device)
         self.batches = _Batches(config, self.held_out)
-        self.positions = self.task.label_positions.to(self.device)
+        self.positions = self.task.label_positions[config.skip_labels :].to(self.device)
+        if not len(self.positions):
+            raise InvalidInput(
+                f"skip_labels must leave one of {len(self.task.label_positions)} labels, got {config.skip_labels}"
+            )
         self.step, self.history, self.losses = 0, DecoderHistory(), torch.zeros(2, device=self.device)
         self.checkpoint, self.pause, self.saved = checkpoint, checkpoint_seconds, time.monotonic()
         if checkpoint is not None and checkpoint.exists():
@@ -209,7 +222,7 @@ class _DecoderState:
         self.optimiser.zero_grad()
         generator = seeded_generator(self.config.seed, "start", self.step) if self.config.dropout else None
         logits = self.model(tokens, self.positions, generator)
-        loss = functional.cross_entropy(logits.flatten(0, 1), self.task.targets(tokens).flatten())
+        loss = functional.cross_entropy(logits.flatten(0, 1), tokens[:, self.positions + 1].flatten())
         loss.backward()
         self.optimiser.step()
         self.losses += torch.stack((loss.detach(), torch.ones_like(loss)))
@@ -224,25 +237,15 @@ class _DecoderState:
         watched = self.held_out_tokens[:_WATCHED_INPUTS]
         history.step.append(self.step)
         history.loss.append(float(self.losses[0] / self.losses[1].clamp(min=1)))
-        history.accuracy.append(self._accuracy())
+        history.accuracy.append(teacher_forced(self.model, self.positions, self.held_out_tokens))
         with torch.no_grad():
             maps = self.model.attention(watched[:, : self.task.length - 1])
             history.entropy.append(attention_entropy(maps).mean(0).cpu())
+        if self.task.chain_of_thought and self.task.k > 1:
+            history.by_token.append(by_token_stood_on(self.model, self.task, watched, maps))
         self.losses.zero_()
         if on_evaluation is not None:
             on_evaluation(self.step, history.accuracy[-1])
-
-    @torch.no_grad()
-    def _accuracy(self) -> float:
-        right = 0
-        for tokens in self.held_out_tokens.split(_EVALUATION_ROWS):
-            right += int((self.model(tokens, self.positions).argmax(-1) == self.task.targets(tokens)).sum())
-        return right / (len(self.held_out_tokens) * len(self.positions))
-
-    def _free_running(self, tokens: Tensor) -> float:
-        prompt = tokens[:, : self.task.prompt_length]
-        generated = self.model.generate(prompt, self.task.length - self.task.prompt_length)
-        return float((generated[:, -1] == tokens[:, -1]).double().mean())
 
     def outcome(self, started: float, cpu_started: float) -> DecoderRun:
         with torch.no_grad():
@@ -253,7 +256,7 @@ class _DecoderState:
             self.model,
             self.history,
             self.history.accuracy[-1],
-            self._free_running(self.held_out_tokens),
+            free_running(self.model, self.task, self.held_out_tokens),
             maps.mean(0),
             maps[0],
             time.perf_counter() - started,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.training.normalised import NormalisedMomentum
-from parityscope.training.optimisers import Adam, GradientDescent, Optimiser
+from parityscope.training.optimisers import Adam, GradientDescent, Optimiser, Stepper
 from parityscope.training.parts import Part
 from parityscope.training.recipes import Recipe
 
@@ -159,7 +159,7 @@ def step_scale(recipes: Sequence[Recipe]) -> Callable[[int], Tensor | float]:
     """Return what every run's step is multiplied by: its share of the largest rate, and the schedule's factor.
 
     A step is proportional to the learning rate in all optimisers here, so that this is what another rate would do. One
-    of your own, and Gauss–Newton, take whole steps at a rate of 1.
+    of your own, and steps that are searched, are whole at a rate of 1.
 
     >>> from parityscope.training.recipes import RECIPES
     >>> slow, fast = (RECIPES["bounded"].overridden(learning_rate=r, schedule="linear") for r in (0.1, 0.4))
@@ -201,8 +201,8 @@ def descend(
     """Train until every run stopped or the rule's steps are used up; `state` may come from a checkpoint.
 
     A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the rule's
-    `patience`; one whose risk or gradient is no longer finite is marked as diverged and keeps its last finite
-    parameters. Every step is multiplied by `scale`, one number or one per run.
+    `patience`, or when the optimiser's search is stuck; one whose risk or gradient is no longer finite is marked as
+    diverged and keeps its last finite parameters. Every step is multiplied by `scale`, one number or one per run.
 
     >>> from parityscope.training.recipes import RECIPES
     >>> recipe = RECIPES["as-written"].overridden(learning_rate=0.25, steps=50, stop_risk=0.01)
@@ -257,3 +257,5 @@ def _step(
                 p.copy_(old + scale * (p - old))
             p[~state.active] = old[~state.active]
     state.step += 1
+    if isinstance(optimiser, Stepper) and optimiser.stuck is not None:
+        state.stop(optimiser.stuck)

@@ -22,6 +22,7 @@ class Sizes(NamedTuple):
     heads: int
     temperature: float = math.nan
     numbers_per_head: int = 0
+    harmonic: bool = False
 
 
 class Formula(NamedTuple):
@@ -70,6 +71,12 @@ def _one_head(sizes: Sizes) -> int:
     return one_head_numbers(sizes.n, sizes.k)
 
 
+def _face(sizes: Sizes) -> int:
+    from parityscope.theory import face_numbers
+
+    return face_numbers(sizes.n, sizes.k, harmonic=sizes.harmonic)
+
+
 def _radius(sizes: Sizes) -> float:
     from parityscope.theory import initial_score_variance
 
@@ -85,9 +92,10 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
     "numbers_per_head": (
         Formula("log² n", _polylog, "H2's polylog, rounded up"),
         Formula("3k log n", _one_head, "what lets one head single out k positions, rounded up"),
+        Formula("face", _face, "what makes k positions a face of the code: 2k harmonics, or 2k log n rounded up"),
     ),
     "learning_rate": (
-        Formula("0.04/k²", lambda sizes: 0.04 / sizes.k**2, "moves H1's heads, and the risk still only falls"),
+        Formula("0.04/k²", lambda sizes: 0.04 / sizes.k**2, "moves H1's heads; the risk falls at every step"),
         Formula("theorem-5", _theorem_5, "1/smoothness of the risk, H1's Lemma 7: nothing moves"),
         Formula("one-step", _one_step, "4·log n score units for a hidden pair in one step"),
     ),

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
-from parityscope.measures import found_support, measured_accuracy
+from parityscope.measures import attended_support, found_support, measured_accuracy
 from parityscope.models import ParityTransformer
-from parityscope.problems import Parity, draw_examples, seeded_generator
+from parityscope.problems import Parity
 from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
 from parityscope.risk.worst_case import worst_loss
+from parityscope.training.attention_path import Evidence
 from parityscope.training.build import (
     build_model,
     check_left_alone,
@@ -27,17 +28,16 @@ from parityscope.training.build import (
     ready_model,
     recipes_of,
 )
+from parityscope.training.certificate import Certifying
 from parityscope.training.checkpoint import Keeper
-from parityscope.training.descent import Objective, TrainingState, descend, make_optimiser, step_scale
-from parityscope.training.gauss_newton import GaussNewton
-from parityscope.training.objectives import online_objective, population_objective, sample_objective
+from parityscope.training.descent import TrainingState, descend, step_scale
 from parityscope.training.optimisers import Optimiser
 from parityscope.training.outcome import LEARNED_ACCURACY, LearnedRuns
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
+from parityscope.training.sources import Source, named_problems, phase_by_evidence
 
 __all__ = ["LEARNED_ACCURACY", "LearnedRuns", "TrainingProgress", "learn", "train"]
 
-_EXAMPLE_BYTES = 4e9
 _WORTH_A_THREAD = 2**24  # numbers in the position code; below, every operation is too short to be shared
 
 
@@ -66,7 +66,9 @@ def learn(
     model: ParityTransformer | None = None,
     samples: int | None = None,
     batch: int | None = None,
+    k_at_most: int | None = None,
     engine: str = "auto",
+    tolerance: float = 1e-9,
     on_progress: Callable[[TrainingProgress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
     record_every: int = 10,
@@ -93,8 +95,14 @@ def learn(
         and accuracy stay those of the population.
     batch : int or None
         Train on so many fresh examples per run and step instead.
+    k_at_most : int or None
+        Do not tell the training how many bits are hidden, only that they are no more than this: evidence chooses the
+        phase of the readout, and so k. For recipes with a trained mass, like `concave`.
     engine : str
         How the risk is computed; see `population_risk`.
+    tolerance : float
+        The error of the population's risk that a step accepts; beyond n = 48 steps on H1's readout take seconds at
+        1e-9, and less than a tenth of one at 1e-4.
     on_progress : callable or None
         Called after every step with a `TrainingProgress`.
     on_record : callable or None
@@ -119,7 +127,8 @@ def learn(
     """
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
-    recipes = _recipes(recipe, seeds, bool(samples or batch), overrides, problems[0], model)
+    told = problems[0].k if k_at_most is None else k_at_most
+    recipes = _recipes(recipe, seeds, Source(samples, batch), overrides, problems[0].n, told, model)
     return train(
         problems,
         recipes,
@@ -127,7 +136,9 @@ def learn(
         model=model,
         samples=samples,
         batch=batch,
+        k_at_most=k_at_most,
         engine=engine,
+        tolerance=tolerance,
         on_progress=on_progress,
         on_record=on_record,
         record_every=record_every,
@@ -144,7 +155,9 @@ def train(
     model: ParityTransformer | None = None,
     samples: int | None = None,
     batch: int | None = None,
+    k_at_most: int | None = None,
     engine: str = "auto",
+    tolerance: float = 1e-9,
     on_progress: Callable[[TrainingProgress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
     record_every: int = 10,
@@ -160,15 +173,22 @@ def train(
     """
     started = time.perf_counter()
     problems, seeds, chosen = tuple(problems), tuple(seeds), recipes[0]
-    n, k = problems[0].n, problems[0].k
-    _check_examples(samples, batch, checkpoint)
+    n, k = problems[0].n, problems[0].k if k_at_most is None else k_at_most
+    source = Source(samples, batch)
+    source.check(checkpoint)
     check_trainable_together(recipes)
     if checkpoint is not None:
         chosen.check_addressable()
     model = build_model(recipes, n, k, seeds) if model is None else ready_model(model, n, k, len(seeds))
-    objective = _objective(model, problems, seeds, chosen, samples, batch, engine)
-    optimiser = _optimiser(model, problems, recipes, from_examples=bool(samples or batch))
-    keeper = Keeper(checkpoint, _config(recipes, problems, seeds, samples), model, optimiser)
+    trained, evidence = problems, None
+    if source.names_first(chosen):
+        sizes = (k,) if k_at_most is None else range(1, k + 1)
+        trained, evidence = named_problems(problems, seeds, source, sizes)
+    if k_at_most is not None:
+        _start_without_k(model, trained, problems[0].k, k_at_most, source, chosen)
+    objective = source.objective(model, trained, seeds, chosen, engine, tolerance)
+    optimiser = source.optimiser(model, trained, recipes)
+    keeper = Keeper(checkpoint, _config(recipes, problems, seeds, samples, k_at_most), model, optimiser)
     state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
     watched = named_loss(_watched_loss(chosen))
 
@@ -190,59 +210,25 @@ def train(
             scale=step_scale(recipes),
             after_step=after_step,
             record_every=record_every,
-            patience_below=_patience_below(samples, batch),
+            patience_below=source.patience_below,
         )
     keeper.save(state)
+    if k_at_most is not None:
+        model.phase = phase_by_evidence(model, law_of(trained))
+        evidence = evidence or Evidence.certain(model.phase)
     seconds = time.perf_counter() - started
-    return _measured(model, problems, recipes, seeds, state, engine, samples=samples, batch=batch, seconds=seconds)
+    return _measured(model, problems, recipes, seeds, state, (engine, tolerance), optimiser, evidence, source, seconds)
 
 
-def _check_examples(samples: int | None, batch: int | None, checkpoint: Path | None) -> None:
-    if batch is None:
-        return
-    if batch < 1:
-        raise InvalidInput(f"batch must be at least 1, got {batch}")
-    if samples is not None:
-        raise InvalidInput(f"give samples (a fixed set) or batch (fresh ones every step), not both: {samples}, {batch}")
-    if checkpoint is not None:
-        raise InvalidInput("training on fresh examples is not stored: drop the checkpoint, or use samples")
-
-
-def _patience_below(samples: int | None, batch: int | None) -> float:
-    """Return the risk below which a run counts as having left its start, so that patience applies."""
-    if batch is not None:
-        return -torch.inf  # fresh examples are never used up, and a noisy risk is no reason to stop
-    # From examples: six standard deviations of a correlation that is pure chance.
-    return torch.inf if samples is None else 1 - 6 / samples**0.5
-
-
-def _objective(
-    model: ParityTransformer,
-    problems: Sequence[Parity],
-    seeds: Sequence[int],
-    recipe: Recipe,
-    samples: int | None,
-    batch: int | None,
-    engine: str,
-) -> Objective:
-    if recipe.loss == "log-correlation" and (batch or samples):
-        raise InvalidInput("log-correlation needs the population: use loss = hinge for examples")
-    if batch is not None:
-        return online_objective(model, problems, seeds, batch, recipe.loss, wide_phase=recipe.wide_phase)
-    if samples is None:
-        return population_objective(model, problems, recipe.loss, engine)
-    x, y = _draw_examples(problems, seeds, samples)
-    return sample_objective(model, x, y, recipe.loss, wide_phase=recipe.wide_phase)
-
-
-def _optimiser(
-    model: ParityTransformer, problems: Sequence[Parity], recipes: Sequence[Recipe], *, from_examples: bool
-) -> Optimiser:
-    if recipes[0].optimiser != "gauss-newton":
-        return make_optimiser(model, *recipes)
-    if from_examples:
-        raise InvalidInput("gauss-newton steps need the population: choose another optimiser for examples")
-    return GaussNewton(model, law_of([replace(problem, noise=0.0) for problem in problems]))
+def _start_without_k(
+    model: ParityTransformer, problems: Sequence[Parity], k: int, k_at_most: int, source: Source, recipe: Recipe
+) -> None:
+    """Let evidence choose the readout's phase, in place of k."""
+    if not 1 <= k <= k_at_most:
+        raise InvalidInput(f"the problem has k = {k} hidden bits: k_at_most must be at least that, got {k_at_most}")
+    if model.log_scale is None or (source.samples is not None and not source.names_first(recipe)):
+        raise InvalidInput("an unknown k needs a trained mass: use the recipe concave, on the population or on samples")
+    model.phase = phase_by_evidence(model, law_of(problems))
 
 
 def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> tuple[Parity, ...]:
@@ -260,9 +246,10 @@ def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> t
 def _recipes(
     recipe: str | Recipe | Sequence[Recipe],
     seeds: Sequence[int],
-    from_examples: bool,
+    source: Source,
     overrides: dict[str, Any],
-    problem: Parity,
+    n: int,
+    k: int,
     model: ParityTransformer | None,
 ) -> tuple[Recipe, ...]:
     """Return the resolved recipe of all runs, or one per run when they were given so."""
@@ -270,23 +257,12 @@ def _recipes(
     if len(given) not in (1, len(seeds)):
         raise InvalidInput(f"give one recipe for all seeds or one per seed: got {len(given)} for {len(seeds)} seeds")
     distinct = {id(one): one for one in given}
-    adapted = {key: one.adapted(problem.k, from_examples=from_examples, **overrides) for key, one in distinct.items()}
+    adapted = {key: one.adapted(k, **source.kind(), **overrides) for key, one in distinct.items()}
     chosen = [adapted[id(one)] for one in given]
     if model is not None:
         check_left_alone(list(overrides))
         chosen = recipes_of(model, chosen)
-    return tuple(one.resolved(problem.n, problem.k) for one in chosen)
-
-
-def _draw_examples(problems: Sequence[Parity], seeds: Sequence[int], samples: int) -> tuple[Tensor, Tensor]:
-    """Return every run's own examples, (runs, samples, n) and (runs, samples)."""
-    size = len(seeds) * samples * problems[0].n
-    if size > _EXAMPLE_BYTES:
-        raise InvalidInput(
-            f"{len(seeds)} runs × {samples} examples × {problems[0].n} bits need {size / 1e9:.1f} GB of memory, and "
-            f"at most {_EXAMPLE_BYTES / 1e9:.0f} GB are used: take fewer runs at a time"
-        )
-    return draw_examples(problems, samples, [seeded_generator(seed, "data") for seed in seeds])
+    return tuple(one.resolved(n, k) for one in chosen)
 
 
 def _watched_loss(recipe: Recipe) -> str:
@@ -295,7 +271,11 @@ def _watched_loss(recipe: Recipe) -> str:
 
 
 def _config(
-    recipes: Sequence[Recipe], problems: Sequence[Parity], seeds: Sequence[int], samples: int | None
+    recipes: Sequence[Recipe],
+    problems: Sequence[Parity],
+    seeds: Sequence[int],
+    samples: int | None,
+    k_at_most: int | None,
 ) -> dict[str, Any]:
     """Return what a checkpoint must agree on to be resumed."""
     first = problems[0]
@@ -306,6 +286,7 @@ def _config(
         "supports": [list(p.support) for p in problems],
         "seeds": list(seeds),
         "samples": samples,
+        **({} if k_at_most is None else {"k_at_most": k_at_most}),
         "recipe": recipes[0].model_dump(mode="json"),
         **({"recipes": [one.model_dump(mode="json") for one in recipes]} if len(recipes) > 1 else {}),
     }
@@ -317,17 +298,21 @@ def _measured(
     recipes: Sequence[Recipe],
     seeds: tuple[int, ...],
     state: TrainingState,
-    engine: str,
-    *,
-    samples: int | None,
-    batch: int | None,
+    computed_by: tuple[str, float],
+    optimiser: Optimiser,
+    evidence: Evidence | None,
+    source: Source,
     seconds: float,
 ) -> LearnedRuns:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
     clean = tuple(replace(problem, noise=0.0) for problem in problems)
+    # What steps prove is of the set they train on, and examples may have named another.
+    proves = None if source.names_first(recipes[0]) else optimiser
     with torch.no_grad():
-        risk = population_risk(model, clean, loss=_watched_loss(recipes[0]), engine=engine)
+        engine, tolerance = computed_by
+        risk = population_risk(model, clean, loss=_watched_loss(recipes[0]), engine=engine, tolerance=tolerance)
         accuracy = measured_accuracy(model, clean)
+        weights = model.score_weights()
         return LearnedRuns(
             problems=problems,
             recipes=tuple(recipes) if len(recipes) > 1 else (recipes[0],) * len(seeds),
@@ -338,13 +323,15 @@ def _measured(
             accuracy=accuracy.value,
             accuracy_kind=accuracy.kind,
             worst_loss=worst_loss(model.additive_score(), law_of(clean)),
+            certificate=proves.certificate() if isinstance(proves, Certifying) else None,
             attention=model.attention(),
-            found=found_support(model.score_weights(), problems[0].k),
+            evidence=evidence,
+            found=found_support(weights, model.k) if model.phase is None else attended_support(weights, model.k),
             steps=state.finished_at,
             diverged=state.diverged,
             history_steps=torch.tensor(state.history_steps),
             history_risk=torch.stack(state.history_risk),
-            samples=samples,
-            batch=batch,
+            samples=source.samples,
+            batch=source.batch,
             seconds=seconds,
         )

@@ -21,7 +21,7 @@ from parityscope.training.descent import Evaluation, Objective
 
 
 def population_objective(
-    model: ParityTransformer, problems: Sequence[Parity], loss: str, engine: str = "auto"
+    model: ParityTransformer, problems: Sequence[Parity], loss: str, engine: str = "auto", tolerance: float = 1e-9
 ) -> Objective:
     """Return the objective on all 2^n inputs; log-correlation watches the hinge risk.
 
@@ -37,7 +37,7 @@ def population_objective(
         noisy = law_of(problems)
 
         def descend_on_risk() -> Evaluation:
-            risk = population_risk(model, noisy, loss=loss, engine=engine).value
+            risk = population_risk(model, noisy, loss=loss, engine=engine, tolerance=tolerance).value
             return Evaluation(risk, risk)
 
         return descend_on_risk
@@ -48,7 +48,7 @@ def population_objective(
     law = law_of(problems)._replace(noise=0.0)
 
     def descend_on_log_mean() -> Evaluation:
-        value = population_risk(model, law, loss=loss, engine=engine).value
+        value = population_risk(model, law, loss=loss, engine=engine, tolerance=tolerance).value
         return Evaluation(value, 1 - (-value.detach()).exp())
 
     if model.readout.cosine_series() != COSINE:
@@ -188,6 +188,8 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
     """
     if model.readout.cosine_series() != COSINE:
         raise InvalidInput("wide_phase widens the phase of cos(πS): set wide_phase=False for another readout")
+    if model.log_scale is not None:
+        raise InvalidInput("wide_phase has a mass of its own: set wide_phase=False, or mass=k")
     mean_attention = model.attention().mean(-2)
     attended = 1 / mean_attention.detach().square().sum(-1)
     width = (2 / math.pi * ((model.k - 1) * attended).sqrt()).clamp(min=model.k)

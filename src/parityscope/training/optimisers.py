@@ -54,6 +54,9 @@ class Stepper(ABC):
     ([0.5, 0.5], {'state': {}})
     """
 
+    # Which runs found no better step, where steps are searched: they would find none again.
+    stuck: Tensor | None = None
+
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self.parameters = list(parameters)
         self._states: list[dict[str, Tensor]] = [{} for _ in self.parameters]

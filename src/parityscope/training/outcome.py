@@ -11,9 +11,12 @@ from torch import Tensor
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.ties import SCORE_TIE
 from parityscope.measures import AccuracyKind
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
+from parityscope.training.attention_path import Evidence
+from parityscope.training.certificate import Certificate
 from parityscope.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -47,10 +50,14 @@ class LearnedRuns:
         Whether that is "exact", a "lower bound" or an "estimate".
     worst_loss : Tensor (runs,) or None
         The largest hinge loss over all inputs, where the readout gives a certificate.
+    certificate : Certificate or None
+        What the steps prove of −log C, where they prove something.
+    evidence : Evidence or None
+        How sure the named bits are, where examples named them before the training or k was not told.
     attention : Tensor (runs, heads, n)
         Where each head looks.
     found : Tensor (runs, k)
-        The support each run names, ascending.
+        The support each run names, ascending; where k was not told, (runs, k_at_most), and −1 in places left over.
     steps : Tensor (runs,)
         The steps each run took.
     diverged : Tensor (runs,)
@@ -79,6 +86,8 @@ class LearnedRuns:
     accuracy: Float[Tensor, " runs"]
     accuracy_kind: AccuracyKind
     worst_loss: Float[Tensor, " runs"] | None
+    certificate: Certificate | None
+    evidence: Evidence | None
     attention: Float[Tensor, "runs heads n"]
     found: Int64[Tensor, "runs k"]
     steps: Int64[Tensor, " runs"]
@@ -99,13 +108,27 @@ class LearnedRuns:
     @property
     def recovered(self) -> Bool[Tensor, " runs"]:
         """Which runs found exactly the hidden support."""
-        support = torch.tensor([problem.support for problem in self.problems])
+        support = torch.full_like(self.found, -1)
+        support[:, : self.problems[0].k] = torch.tensor([problem.support for problem in self.problems])
         return (self.found == support).all(-1)
 
     @property
     def learned(self) -> Bool[Tensor, " runs"]:
         """Which runs classify more than 99 % of all inputs right and name the support."""
         return (self.accuracy > LEARNED_ACCURACY) & self.recovered
+
+    @property
+    def proved(self) -> tuple[str, ...]:
+        """What is proved of every run, in words: that no input is wrong, and what its steps prove.
+
+        >>> from parityscope.training.learning import learn
+        >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
+        ('no face of the code: C ≤ 0.0958 whatever the numbers',)
+        """
+        worst = [1.0] * len(self.seeds) if self.worst_loss is None else self.worst_loss.tolist()
+        right = [f"every input right: worst loss {loss:.3g}" if loss < 1 - SCORE_TIE else "" for loss in worst]
+        steps = ("",) * len(right) if self.certificate is None else self.certificate.sentences()
+        return tuple("; ".join(filter(None, pair)) for pair in zip(right, steps, strict=True))
 
     @property
     def success(self) -> Share:
@@ -157,10 +180,12 @@ class LearnedRuns:
             "risk": float(self.risk[row]),
             "accuracy": float(self.accuracy[row]),
             "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
-            "found": self.found[row].tolist(),
+            "found": [position for position in self.found[row].tolist() if position >= 0],
             "recovered": bool(self.recovered[row]),
             "steps": int(self.steps[row]),
             "diverged": bool(self.diverged[row]),
+            "proved": self.proved[row],
+            **({} if self.evidence is None else {"evidence": self.evidence.sentences()[row]}),
             **({"settings": own} if differing else {}),
         }
 

@@ -20,7 +20,7 @@ from parityscope.training.formulas import (
 )
 from parityscope.training.parts import PART_FIELDS, Changes, OwnPart, Part, is_own
 
-PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "orthogonal"]
+PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "gaussian", "orthogonal"]
 
 
 class Recipe(BaseModel):
@@ -36,9 +36,11 @@ class Recipe(BaseModel):
     positions : str or callable
         The frozen position code; your own is called with (n, numbers_per_head, generator) and returns a tensor (n, r).
     numbers_per_head : int, formula or None
-        Trainable numbers r per head; None: what the code has, 8⌈log₂ n⌉ for random signs and for your own.
+        Trainable numbers r per head; None: what the code has, 8⌈log₂ n⌉ for random codes and for your own.
     heads : int or None
         Attention heads m; None: as many as hidden bits.
+    mass : str
+        What the weights c add up to: "k" (softmax), or "trained" (one head: c = exp(Pq + β), β one more number).
     readout : str, Readout or callable
         The frozen classification head; your own is a `Readout`, or is called with k and returns one.
     smoothing : float
@@ -51,8 +53,11 @@ class Recipe(BaseModel):
         What descends; "log-correlation" is −log E[yŷ], the hinge with a normalised step.
     optimiser : str or callable
         "adam"; "gradient-descent"; momentum whose step length is shared by a head, and grows with it
-        ("head-normalised"), or by a run ("run-normalised"); second-order steps on log C of one head ("gauss-newton");
-        your own is called with the parameters and returns an optimiser, such as one of torch's.
+        ("head-normalised"), or by a run ("run-normalised"); second-order steps on log C of one head ("gauss-newton",
+        and "newton" where the mass is trained); gradient ascent on log C with a searched length ("armijo"), or
+        with a memory of the last gradients too ("lbfgs"); the gradient at the attention weights, sent back through the
+        code ("attention-gradient"); your own is called with the parameters and returns an optimiser, such as one of
+        torch's.
     beta1, beta2 : float
         Memory of the momentum and of the squared gradients.
     learning_rate : float or formula
@@ -68,8 +73,9 @@ class Recipe(BaseModel):
         A run stops after so many steps without improvement.
     wide_phase : bool
         From samples: widen the cosine's phase while attention is diffuse.
-    beyond_pairs, on_samples : dict
-        What changes when k is not 2, and when training on drawn examples.
+    beyond_pairs, on_samples, on_batches : dict
+        What changes when k is not 2, when training on drawn examples, and when on fresh ones at every step. Steps that
+        search on log C ("newton" and its kin) first name the hidden bits from drawn examples, then train on those.
 
     >>> RECIPES["bounded"].overridden(schedule="linear", steps=100).schedule
     'linear'
@@ -84,12 +90,26 @@ class Recipe(BaseModel):
         None, description=described("numbers_per_head")
     )
     heads: int | None = Field(None, ge=1)
+    mass: Literal["k", "trained"] = "k"
     readout: Literal["zig-zag", "cosine", "triangle"] | OwnPart
     smoothing: float = Field(0.0, ge=0)
     temperature: float | TemperatureFormula = Field(description=described("temperature"))
     start_radius: Annotated[float, Field(ge=0)] | RadiusFormula = Field(description=described("start_radius"))
     loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"]
-    optimiser: Literal["gradient-descent", "adam", "head-normalised", "run-normalised", "gauss-newton"] | OwnPart
+    optimiser: (
+        Literal[
+            "gradient-descent",
+            "adam",
+            "head-normalised",
+            "run-normalised",
+            "gauss-newton",
+            "newton",
+            "armijo",
+            "lbfgs",
+            "attention-gradient",
+        ]
+        | OwnPart
+    )
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.999, ge=0, lt=1)
     learning_rate: float | RateFormula = Field(description=described("learning_rate"))
@@ -100,6 +120,7 @@ class Recipe(BaseModel):
     wide_phase: bool = False
     beyond_pairs: Changes = {}
     on_samples: Changes = {}
+    on_batches: Changes = {}
 
     def __init__(self, **fields: Any) -> None:
         if is_own(fields.get("optimiser")):
@@ -109,14 +130,15 @@ class Recipe(BaseModel):
         except ValidationError as error:
             raise InvalidInput(_sentence(error)) from None
 
-    def adapted(self, k: int, *, from_examples: bool = False, **overrides: Any) -> Recipe:
-        """Return the recipe for k hidden bits, from examples or not, with some fields overridden last.
+    def adapted(self, k: int, *, from_examples: bool = False, from_batches: bool = False, **overrides: Any) -> Recipe:
+        """Return the recipe for k hidden bits, from examples or not, fresh or not, with some fields overridden last.
 
         >>> RECIPES["one-step"].adapted(3).readout
         'cosine'
         """
         chosen = self.overridden(**self.beyond_pairs) if k != 2 else self
         chosen = chosen.overridden(**chosen.on_samples) if from_examples else chosen
+        chosen = chosen.overridden(**chosen.on_batches) if from_batches else chosen
         return chosen.overridden(**overrides)
 
     def resolved(self, n: int, k: int) -> Recipe:
@@ -125,7 +147,7 @@ class Recipe(BaseModel):
         >>> RECIPES["as-coded"].resolved(16, 3).temperature
         4.0
         """
-        sizes = Sizes(n, k, self.smoothing, heads=self.heads or k)
+        sizes = Sizes(n, k, self.smoothing, heads=self.heads or k, harmonic=self.positions == "harmonics")
         sizes = sizes._replace(temperature=float(resolved_value("temperature", self.temperature, sizes)))
         sizes = sizes._replace(numbers_per_head=self._numbers_per_head(sizes))
         return self.model_copy(
@@ -234,6 +256,19 @@ _ANY_K: dict[str, Any] = {
     "on_samples": _BOUNDED_ON_SAMPLES,
 }
 
+# One head whose numbers are as many as make k positions a face of the code, from exactly uniform attention.
+_ONE_HEAD: dict[str, Any] = {
+    "positions": "random-signs",
+    "numbers_per_head": "face",
+    "heads": 1,
+    "readout": "cosine",
+    "temperature": 1.0,
+    "start_radius": 0.0,
+    "loss": "log-correlation",
+    "learning_rate": 1.0,
+    "stop_risk": 0.004,
+}
+
 BOUNDED = Recipe(
     name="bounded",
     summary="the project's own: random-sign positions, near-uniform start, bounded readout cos(πS)",
@@ -250,6 +285,24 @@ BOUNDED = Recipe(
 )
 _ALL = (
     BOUNDED,
+    Recipe(
+        name="concave",
+        summary="ours: one head whose log C is concave in its 2k log n random-sign, or 2k harmonic, numbers; Newton",
+        mass="trained",
+        optimiser="newton",
+        steps=1000,
+        # Fresh examples are no set that could name the bits; and their phase is widened by a mass of its own.
+        on_batches={**_BOUNDED_ON_SAMPLES, "mass": "k"},
+        **_ONE_HEAD,
+    ),
+    Recipe(
+        name="mirror",
+        summary="ours: one softmax head, the attention gradient sent back through the code, steps with a theorem",
+        optimiser="attention-gradient",
+        steps=3000,
+        on_samples=_BOUNDED_ON_SAMPLES,
+        **_ONE_HEAD,
+    ),
     Recipe(
         # Differs from H1: cos(πS) for the zig-zag, a near-uniform start, −log C for the squared hinge, normalised
         # steps.

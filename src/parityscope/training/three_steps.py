@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Int8
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
@@ -13,12 +14,14 @@ from parityscope.core.ties import predicts_plus
 from parityscope.models.cot_block import CotBlock
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
-
-_CHUNK = 4096
+from parityscope.training.block_gradient import hinge_gradient, right_way
 
 
 class ThreeSteps(BaseModel):
     """Sizes and rates of Theorem 3's training; the defaults work at n = 20, k = 4.
+
+    Before the third step |T| is about (early rate)·ε/4 at the first link and must stay below 1, where the hinge bends;
+    scores on the secret are about m·((early rate)·ε)²/128. So early steps are small, ε is large and the block wide.
 
     >>> ThreeSteps(n=10, m=2, epsilon=0.5, early_rate=4.0, last_rate=6.0).rates  # η₀ = η₁ = 4·mnε and η₂ = 6·mε
     (40.0, 40.0, 6.0)
@@ -29,11 +32,11 @@ class ThreeSteps(BaseModel):
     n: int = Field(20, ge=2)
     k: int = Field(4, ge=1)
     d: int = Field(2048, ge=2, description="embedding dimension")
-    m: int = Field(192, ge=1, description="half the number of neurons")
-    epsilon: float = Field(1.2, gt=0, description="size of the start weights")
-    batch: int = Field(32768, ge=1, description="fresh sequences per step")
-    early_rate: float = Field(4.0, gt=0, description="η₀ = η₁ in units of m·n·ε")
-    last_rate: float = Field(6.0, gt=0, description="η₂ in units of m·ε")
+    m: int = Field(512, ge=1, description="half the number of neurons")
+    epsilon: float = Field(5.0, gt=0, description="size of the start weights")
+    batch: int = Field(16384, ge=1, description="fresh sequences per step")
+    early_rate: float = Field(0.5, gt=0, description="η₀ = η₁ in units of m·n·ε")
+    last_rate: float = Field(5.0, gt=0, description="η₂ in units of m·ε")
     held_out: int = Field(10_000, ge=1)
     seed: int = Field(0, ge=0)
 
@@ -71,7 +74,8 @@ class ThreeStepsRun:
 def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences.
 
-    >>> take_three_steps(ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, batch=512, held_out=16)).perfect
+    >>> small = ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, early_rate=4.0, batch=512, held_out=16)
+    >>> take_three_steps(small).perfect
     True
     """
     task = ParitySequences(config.n, draw_secret(config.n, config.k, config.seed))
@@ -81,7 +85,7 @@ def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     block = CotBlock.at_start(*sizes, generator, torch.float32)
     blocks, largest = [_copy(block)], 0.0
     for step, rate in enumerate(config.rates):
-        bits = held_out.draw(config.batch, seeded_generator(config.seed, "data", step))
+        bits = batch_of_step(config, held_out, step)
         largest = max(largest, hinge_gradient(block, task, bits))
         with torch.no_grad():
             for parameter in (block.A, block.W):
@@ -92,29 +96,18 @@ def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     return ThreeStepsRun(config, task, blocks, right, whole, attention, margin, largest)
 
 
-def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> float:
-    """Leave the gradient of the batch's mean loss Σ_i max(0, (−1)^{b[i+1]} T[i] + 1) in the block; return max |T|.
+def batch_of_step(config: ThreeSteps, held_out: HeldOut, step: int) -> Int8[Tensor, "batch n"]:
+    """Return the fresh inputs of one step; the same again each time it is asked.
 
-    Attention's half of W starts at zero, so the first gradient leaves A alone (W, Lemma 8).
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
-    >>> largest = hinge_gradient(block, task, torch.tensor([[0, 1, 1, 0], [1, 0, 1, 1]]))
-    >>> bool(block.A.grad.any()), bool(block.W.grad.any())
-    (False, True)
+    >>> config = ThreeSteps(n=6, k=2, batch=5, held_out=8)
+    >>> held_out = HeldOut(config.n, config.held_out, config.seed)
+    >>> batches = [batch_of_step(config, held_out, step) for step in (0, 0, 1)]
+    >>> torch.equal(batches[0], batches[1]), torch.equal(batches[0], batches[2])
+    (True, False)
     """
-    block.zero_grad()
-    largest = 0.0
-    for part in bits.split(_CHUNK):
-        tokens = task.tokens(part)
-        output = block(tokens)
-        largest = max(largest, float(output.detach().abs().max()))
-        signs = 1 - 2 * task.targets(tokens)
-        (torch.relu(signs * output + 1).sum() / len(bits)).backward()
-    return largest
+    return held_out.draw(config.batch, seeded_generator(config.seed, "data", step))
 
 
-@torch.no_grad()
 def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float, float, Tensor, float]:
     """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output.
 
@@ -123,18 +116,13 @@ def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float
     >>> [round(share, 4) for share in attention[0].tolist()]  # uniform over 5 tokens, then over 6
     [0.2, 0.1667]
     """
-    outputs, attentions = [], []
-    for part in bits.split(_CHUNK):
-        tokens = task.tokens(part)
-        outputs.append(block(tokens) * (2 * task.targets(tokens) - 1))
-        attentions.append(block.attention(tokens)[:, torch.arange(task.k), list(task.secret)])
-    right_way = torch.cat(outputs)
-    right = predicts_plus(right_way)  # an output of 0 says nothing and counts as wrong
+    outputs, attention = right_way(block, task, bits)
+    right = predicts_plus(outputs)  # an output of 0 says nothing and counts as wrong
     return (
         float(right.double().mean()),
         float(right.all(1).double().mean()),
-        torch.cat(attentions),
-        float(right_way.min()),
+        attention,
+        float(outputs.min()),
     )
 
 

@@ -225,6 +225,7 @@ def test_questions_are_answered_or_refused_in_a_sentence(server):
         ("/api/landscape", {"n": 15}, "drawn up to n = 14, got 15"),
         ("/api/landscape", {"recipe": "bounded"}, "on the circle only"),
         ("/api/landscape", {"first": 1, "second": 1}, "choose two different heads"),
+        ("/api/polytope", {"n": 61}, "n = 61"),
         ("/api/chain", {"n": 6, "bits": [0, 1]}, "bits must be 6 zeros and ones"),
         ("/api/chain", {"n": 4, "k": 5}, "k must lie between 1 and n = 4"),
         ("/api/snippet", {"n": 4, "k": 5}, "k must lie between 1 and n = 4"),

@@ -68,11 +68,12 @@ def test_every_point_of_the_grid_is_the_risk_there():
         assert answer["risk"][row][column] == pytest.approx(float(risk.value.detach()), abs=1e-4)
 
 
-def test_the_snippet_gives_the_parts_that_are_drawn():
-    answer = landscape(LandscapeSettings(n=8, k=2, steps=3, at=1.0, side=8, learning_rate=0.01))
+@pytest.mark.parametrize("recipe", ["as-written", "as-coded"])
+def test_the_snippet_gives_the_parts_and_the_landscape_that_are_drawn(recipe):
+    asked = LandscapeSettings(n=8, k=2, recipe=recipe, steps=3, at=1.0, side=8, first=1, second=0, learning_rate=0.01)
+    answer = landscape(asked)
     names: dict = {}
     exec(answer["snippet"].replace("print", "shown = "), names)
-    torch.testing.assert_close(
-        -names["dependent"].reshape(2, 2), torch.tensor(answer["dependent"], dtype=torch.float64)
-    )
-    torch.testing.assert_close(-names["free"].reshape(2, 2), torch.tensor(answer["free"], dtype=torch.float64))
+    for part in ("dependent", "free"):
+        torch.testing.assert_close(-names[part].reshape(2, 2), torch.tensor(answer[part], dtype=torch.float64))
+    torch.testing.assert_close(torch.tensor(names["risk"]), torch.tensor(answer["risk"]), atol=1e-6, rtol=0)

@@ -100,11 +100,36 @@ def test_a_long_message_closes_the_socket_and_nothing_else_is_said(kind, content
 
 
 def test_the_server_of_the_command_has_the_same_limit(monkeypatch):
-    given = {}
-    monkeypatch.setattr(app_module.uvicorn, "run", lambda app, **options: given.update(options))
+    served, told = [], []
+    monkeypatch.setattr(app_module.uvicorn.Server, "run", lambda self, sockets: served.append((self.config, sockets)))
     monkeypatch.setattr(app_module.sys, "setswitchinterval", lambda _: None)
-    app_module.serve()
-    assert given["ws_max_size"] == LONGEST_REQUEST
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    app_module.serve(port=port, on_ready=told.append)
+    ((config, (listening,)),) = served
+    assert config.ws_max_size == LONGEST_REQUEST
+    assert told == [f"http://127.0.0.1:{port}/"]
+    assert listening.fileno() == -1  # closed when the server ended
+
+
+@pytest.mark.parametrize(
+    ("host", "sentence"),
+    [("127.0.0.1", "port {} of 127.0.0.1 is taken: choose another with --port"), ("192.0.2.1", "cannot listen on 192")],
+)
+def test_a_port_that_cannot_be_had_is_one_sentence_before_the_address_is_told(monkeypatch, capsys, host, sentence):
+    from parityscope.apps.cli import main
+
+    monkeypatch.setattr(app_module.sys, "setswitchinterval", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(sys, "argv", ["parityscope", "explore", "--host", host, "--port", str(port)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    printed = capsys.readouterr()
+    assert (stopped.value.code, printed.out) == (2, "")
+    assert sentence.format(port) in printed.err
+    assert "Traceback" not in printed.err
 
 
 # A server in a process of its own, so that its memory can be watched

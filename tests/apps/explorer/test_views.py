@@ -1,11 +1,14 @@
 """One step, chain of thought and results: what the page shows is what the library computes."""
 
+import io
 import json
+from contextlib import redirect_stdout
 
 import pytest
 import torch
 
 from parityscope.apps.explorer.chain import ChainSettings, Decoders
+from parityscope.apps.explorer.frames import frame, rounded
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
 from parityscope.apps.explorer.settings import LiveSettings
@@ -15,7 +18,17 @@ from parityscope.papers.results import stored_rows
 from parityscope.records import Store, StoredRow
 from parityscope.runs import training
 from parityscope.training.decoders import train_decoder
+from parityscope.training.learning import learn
 from parityscope.training.recipes import named_recipe
+
+
+def computed_by(snippet):
+    """Run the Python of a panel as a reader would; return its names."""
+    names: dict = {}
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(snippet, names)
+    assert printed.getvalue()
+    return names
 
 
 @pytest.mark.parametrize(("n", "k"), [(10_000, 2), (500, 4)])
@@ -28,10 +41,15 @@ def test_one_step_finds_the_hidden_bits(n, k):
     heads = len(answer["after"]["hidden"])
     for moment in ("before", "after"):
         assert sum(answer[moment]["others"]) == heads * (n - k)
-    names: dict = {}
-    exec(answer["snippet"].replace("print", "shown = "), names)
+    names = computed_by(answer["snippet"])
     assert names["run"].found[0].tolist() == answer["found"]
     assert float(names["run"].risk[0]) == answer["risk"]
+    for moment, run in (("before", names["start"]), ("after", names["run"])):
+        weights = run.model.score_weights()[0, answer["positions"]]
+        assert answer[moment]["weights"] == pytest.approx(weights.tolist(), abs=1e-6)
+        scores = run.model.scores()[0]
+        reach = (scores.min().item(), scores.max().item())
+        assert (answer[moment]["low"], answer[moment]["high"]) == pytest.approx(reach, abs=1e-8)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +70,38 @@ def test_the_chain_is_written_on_any_bits_and_attention_is_on_the_secret(decoder
     attention = torch.tensor(first["attention"])
     torch.testing.assert_close(attention.sum(-1), torch.ones(4), atol=1e-3, rtol=0)
     assert len(first["attended"]) == len(attention)
+
+
+@pytest.mark.parametrize("chain", [True, False])
+def test_the_python_of_the_chain_computes_what_its_panels_show(decoders, chain):
+    bits = (1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1)
+    answer = decoders.look(ChainSettings(n=12, k=4, chain=chain, bits=bits))
+    names = computed_by(answer["snippet"])
+    assert names["tokens"][0].tolist() == answer["tokens"]
+    assert tuple(names["tokens"][0, :12].tolist()) == bits
+    shown = torch.tensor(answer["attention"])
+    torch.testing.assert_close(names["attention"][answer["first_row"] :].detach(), shown, atol=1e-4, rtol=0)
+    run = names["run"]
+    assert (list(run.task.secret), run.free_running) == (answer["secret"], answer["free_running"])
+    assert {"step": run.history.step, "accuracy": run.history.accuracy} == answer["history"]
+    assert names["entropy"] == answer["entropy"]
+
+
+def test_the_python_of_a_live_training_computes_what_its_panels_show():
+    settings = LiveSettings(n=12, support=(1, 5), recipe="repaired", seed=3)
+    shown = []
+
+    def remember(step, model):
+        if step == 20:
+            shown.append(frame(model, settings.problem(), step, 0.0))
+
+    learn(settings.problem(), settings.recipe, [3], steps=40, record_every=20, on_record=remember)
+    run = computed_by(settings.snippet(20))["run"]
+    (moment,) = shown
+    assert rounded(run.attention[0]) == moment["attention"]
+    assert rounded(run.model.directions[0]) == moment["directions"]
+    assert rounded(run.model.score_weights()[0]) == moment["weights"]
+    assert (run.found[0].tolist(), float(run.accuracy[0])) == (moment["found"], moment["accuracy"])
 
 
 def test_kept_decoders_are_bounded(monkeypatch):

@@ -6,6 +6,7 @@ import torch
 
 from harness.planted import Planted, World, rows_saying
 from harness.rows import trained
+from papers.own.planted_concave import PLANTED as PLANTED_CONCAVE
 from parityscope.papers.own.claims.circle import DescentRate, DescentRateNumbers
 from parityscope.risk.closed_form import closed_form_mean
 from parityscope.theory import one_gradient_samples
@@ -93,7 +94,8 @@ PLANTED = {
     "P-concavity": Planted(false=World("log C upside down", _wrong_slope("bounded")), true=_AS_IT_IS),
     "P-gradient-signs": Planted(false=World("log C upside down", _wrong_slope("bounded")), true=_AS_IT_IS),
     "P-one-head": Planted(
-        false=World("a log C that is flat at −1", {f"{_CLAIMS}.one_head.log_correlation": _flat}), true=_AS_IT_IS
+        false=World("a log C that is flat at −1", {"parityscope.papers.own.flow.log_correlation": _flat}),
+        true=_AS_IT_IS,
     ),
     "P-one-step": Planted(
         false=World("a step down log C", _wrong_slope("learning"), context=_rows(learned=False, worst_loss=2.0)),
@@ -127,4 +129,5 @@ PLANTED = {
         ),
         true=World("noise costs what it must", _examples(_formula), context=_rows(learned=True)),
     ),
+    **PLANTED_CONCAVE,
 }

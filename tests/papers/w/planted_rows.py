@@ -8,6 +8,7 @@ from harness.planted import Planted, World
 from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.summary import compare
 from parityscope.papers.claim import Context
+from parityscope.papers.w.answers import WeakestAnswer
 from parityscope.papers.w.measured_studies import EntropyStudy, ModelNumbers, StudyNumbers
 from parityscope.papers.w.settings import DecoderRow, smoke
 from parityscope.papers.w.three_steps import ThreeStepNumbers
@@ -37,16 +38,17 @@ def training(
     layers = shown.training.layers
     arrays = {"step": STEP, "accuracy": accuracy, "loss": torch.tensor(loss)}
     arrays["entropy"] = entropy[:, None, None].expand(-1, layers, 1)
-    arrays["attention"] = torch.zeros(layers, 1, 8, 8) if attention is None else attention
+    arrays["attention"] = torch.zeros(layers, 1, 2, 8) if attention is None else attention
+    arrays["on_secret"] = arrays["attention"][:, :, [0, 1], [0, 1]].amax(1)
     numbers = DecoderNumbers.model_construct(samples=(samples,), secret=(0, 1), secret_attention=0.9)
     return Row(shown, numbers, arrays)
 
 
 def attending(share: float, layers: int = 1) -> torch.Tensor:
     """Return attention of the two chain positions on their secret bits, the rest on another one."""
-    attention = torch.zeros(layers, 1, 8, 8)
-    attention[:, :, 4, 0] = attention[:, :, 5, 1] = share
-    attention[:, :, [4, 5], 3] = 1 - share
+    attention = torch.zeros(layers, 1, 2, 8)
+    attention[:, :, 0, 0] = attention[:, :, 1, 1] = share
+    attention[:, :, :, 3] = 1 - share
     return attention
 
 
@@ -61,13 +63,14 @@ def figure(number: int, what_is_false: str, rows) -> Planted:
 
 
 def three_steps(good: bool) -> Context:
-    """Return a context in which all eight trainings of Theorem 3 went as well as can be, or as badly."""
+    """Return a context in which all trainings of Theorem 3 went as well as can be, or as badly."""
     numbers = ThreeStepNumbers(
         token_accuracy=float(good),
         smallest_attention=float(good),
         margin=1.0 if good else -1.0,
         largest_output_in_training=0.1 if good else 2.0,
         bits_that_suffice=3 if good else None,
+        weakest=WeakestAnswer(link=2, token=0, signal=0.2, offset=0.0 if good else 0.3, start=0.0, drift=0.0),
         smallest_secret_score=1.0 if good else -1.0,
         largest_other_score=0.0 if good else 1.0,
         distances_from_one_hot=(0.0, 0.0) if good else (1.0, 1.0),

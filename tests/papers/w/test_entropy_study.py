@@ -193,6 +193,24 @@ def test_verdicts_follow_the_numbers(effects, figure_6, figure_7, folders, tmp_p
     assert all("first (float32)" in outcome.number for outcome in found.values())
 
 
+def test_a_clause_holds_only_if_it_does_for_every_model(folders, tmp_path, monkeypatch):
+    """Two studies: what is true of one model and not of the other is true in part."""
+    problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
+    for name, effects in zip(folders, (EVERYWHERE, (-0.1, 0.1, -0.1)), strict=True):
+        values = iter(planted(effects))
+        monkeypatch.setattr(entropy_study, "measure_problems", lambda *_, values=values: next(values)[None])
+        run_study([name], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
+    context = claims_context("smoke", tmp_path)
+    found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
+    assert {name: outcome.verdict for name, outcome in found.items()} == {
+        "W-figure-6": "holds in part",
+        "W-figure-7": "holds",
+    }
+    verdicts = [clause.verdict for clause in found["W-figure-6"].clauses]
+    assert verdicts == ["holds", "holds", "fails", "holds"]
+    assert all(f"{name} (float32)" in one.number for one in found.values() for name in ("first", "second"))
+
+
 def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
     first, second = planted(EVERYWHERE), planted(EVERYWHERE)
     second[:, 1] -= 0.05

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from parityscope.runs import Launcher
 
 # The files of this folder, in the order in which a newcomer meets them.
-COMMANDS = ("learn", "fit", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
+COMMANDS = ("learn", "fit", "predict", "chain", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
 
 
 class _CommandGroup(TyperGroup):
@@ -116,6 +116,18 @@ def assignments_of(option: str, assignments: list[str]) -> dict[str, str]:
         if "=" not in assignment:
             raise InvalidInput(f"{option} {assignment!r} is not of the form FIELD=VALUE")
     return dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def positions_of(option: str, text: str) -> tuple[int, ...]:
+    """Return the positions of an option like 7,10,17.
+
+    >>> positions_of("--support", "7,10,17")
+    (7, 10, 17)
+    """
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"{option} {text!r} is not a list of positions like 7,10,17") from None
 
 
 def launcher_of(

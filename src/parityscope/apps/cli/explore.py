@@ -22,5 +22,7 @@ def explore(
     """Watch heads find the hidden bits, in a browser. Nothing is fetched from elsewhere; Ctrl-C ends it."""
     from parityscope.apps.explorer.app import serve
 
-    Console().print(f"explorer: http://{host}:{port}/", highlight=False, soft_wrap=True)
-    serve(host, port, store)
+    def say(address: str) -> None:
+        Console().print(f"explorer: {address}", highlight=False, soft_wrap=True)
+
+    serve(host, port, store, on_ready=say)

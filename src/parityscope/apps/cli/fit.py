@@ -9,28 +9,57 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import app, interruptible
+from parityscope.apps.cli.application import QUIET, app, errors, interruptible
 
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: .csv or .tsv, plain or .gz, or .parquet.")],
-    target: Annotated[str, typer.Option(help="The column with the two classes.")],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .txt, plain or .gz, .parquet, or PLINK's .bed."),
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="The column with the two classes; of a .bed, its phenotype if none is named.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(metavar="CLASS", help="The class to explain, against all others together.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="Where values are missing: refuse, drop (those rows), median, or category (their own).")
+    ] = "refuse",
     k: Annotated[int | None, typer.Option("--k", min=1, help="How many columns interact; otherwise chosen.")] = None,
     max_k: Annotated[int, typer.Option("--max-k", min=1, help="At most so many, when --k is not given.")] = 10,
+    budget: Annotated[str, typer.Option(help="The time that the search may take: 30s, 5m, 2h.")] = "30s",
     seed: Annotated[int, typer.Option(min=0, help="Which rows are held out, and how solvers start.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for fit.json and interaction.png.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the model in this file, for `predict`.")
+    ] = None,
+    quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Find the few columns of a table whose parity is the target, and say how sure that is.
+    """Find the few columns of a table whose interaction is the target, and say how sure that is.
 
-    Finding nothing is an answer too: then no interaction of that size can be told from chance in these rows.
+    Finding nothing is an answer too: the guarantee says what would have been found, and what was not searched.
     """
     from parityscope.apps.terminal.interactions import show_fit
+    from parityscope.apps.terminal.progress import search_progress
     from parityscope.estimator.files import fit_file, write_fit
 
-    with interruptible("nothing is stored by this command"):
-        fitted = fit_file(data, target, k=k, max_k=max_k, seed=seed)
+    with interruptible("nothing is stored by this command"), search_progress(errors(quiet)) as on_progress:
+        fitted = fit_file(
+            data,
+            target,
+            k=k,
+            max_k=max_k,
+            budget=budget,
+            seed=seed,
+            missing=missing,
+            positive=positive,
+            progress=on_progress,
+        )
+    if save is not None:
+        fitted.model().write(save)
     written = None if out is None else write_fit(fitted, out)
     if as_json:
         typer.echo(json.dumps(fitted.to_json()))
@@ -39,3 +68,5 @@ def fit(
     show_fit(console, fitted)
     if written is not None:
         console.print(f"written to {out}: {', '.join(written)}", highlight=False, soft_wrap=True)
+    if save is not None:
+        console.print(f"model: {save}", highlight=False, soft_wrap=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import ERRORS, app, assignments_of, completing, interruptible
+from parityscope.apps.cli.application import ERRORS, app, assignments_of, completing, interruptible, positions_of
+from parityscope.core.engine_cards import ENGINE_NAMES, engine_help
 from parityscope.core.errors import InvalidInput
 from parityscope.training.formulas import FORMULAS
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
@@ -50,12 +51,18 @@ def learn(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
     ] = None,
+    k_at_most: Annotated[
+        int | None,
+        typer.Option(min=1, help="Do not tell the training k, only that it is at most this (recipe concave)."),
+    ] = None,
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help=_SET_HELP),
     ] = None,
-    engine: Annotated[str, typer.Option(help="Risk engine: auto, enumerate, split or closed-form.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help=f"Risk engine. {engine_help()}.", autocompletion=completing(lambda: ENGINE_NAMES))
+    ] = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -75,7 +82,7 @@ def learn(
     if support is None:
         problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
     else:
-        problem = Parity(n, _positions(support), noise=noise)
+        problem = Parity(n, positions_of("--support", support), noise=noise)
         if k is not None and k != problem.k:
             raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
     folder = RunFolder.prepare(out, resume)
@@ -90,6 +97,7 @@ def learn(
             seeds,
             samples=samples,
             batch=batch,
+            k_at_most=k_at_most,
             engine=engine,
             on_progress=on_progress,
             checkpoint=folder.checkpoint if folder else None,
@@ -104,10 +112,3 @@ def learn(
     show_run(console, run)
     if folder is not None:
         console.print(f"written to {folder.path}: {', '.join(folder.contents())}", highlight=False)
-
-
-def _positions(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InvalidInput(f"--support {text!r} is not a list of positions like 7,10,17") from None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -24,12 +27,15 @@ from parityscope.apps.explorer.landscape import LandscapeSettings, landscape
 from parityscope.apps.explorer.limits import LONGEST_REQUEST, RequestLimit
 from parityscope.apps.explorer.live import TRAINING_THREAD
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
+from parityscope.apps.explorer.polytope import PolytopeSettings, polytope
 from parityscope.apps.explorer.results import Results
 from parityscope.apps.explorer.room import MOST_CLIENTS, Room
 from parityscope.apps.explorer.settings import CLOSED_FORM_BITS, MOST_HIDDEN, SPLIT_BITS, LiveSettings, read_request
+from parityscope.apps.explorer.your_data import LARGEST_TABLE, FitSettings, ShuffleSettings, Tables
 from parityscope.core.errors import InvalidInput
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
 
+_TABLE = "/api/table"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
@@ -61,9 +67,11 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     app.add_exception_handler(InvalidInput, _sentence)
 
     _guard(app, hosts)
-    app.add_middleware(RequestLimit)  # around everything: what is added last comes first
+    # Around everything: what is added last comes first.
+    app.add_middleware(RequestLimit, larger={_TABLE: LARGEST_TABLE}, welcome=partial(_welcome, hosts=hosts))
     _add_page(app)
     _add_questions(app, room, Decoders())
+    _add_tables(app, room, Tables())
     _add_results(app, room, Results(store))
     _add_live(app, room, hosts)
     return app
@@ -117,6 +125,10 @@ def _add_questions(app: FastAPI, room: Room, decoders: Decoders) -> None:
     async def over_angles(request: Request) -> dict[str, Any]:
         return await room.ask(landscape, read_request(LandscapeSettings, await _body(request)))
 
+    @app.post("/api/polytope")
+    async def faces(request: Request) -> dict[str, Any]:
+        return await room.ask(polytope, read_request(PolytopeSettings, await _body(request)))
+
     @app.post("/api/one-step")
     async def before_and_after(request: Request) -> dict[str, Any]:
         return await room.ask(one_step, read_request(OneStepSettings, await _body(request)))
@@ -124,6 +136,30 @@ def _add_questions(app: FastAPI, room: Room, decoders: Decoders) -> None:
     @app.post("/api/chain")
     async def chain(request: Request) -> dict[str, Any]:
         return await room.ask(decoders.look, read_request(ChainSettings, await _body(request)))
+
+
+def _add_tables(app: FastAPI, room: Room, tables: Tables) -> None:
+    """Tables that users drop on the page: they are read and searched here, and go nowhere."""
+
+    @app.post(_TABLE)
+    async def take(request: Request, name: str) -> dict[str, Any]:
+        return await room.search(tables.take, name, await request.body())
+
+    @app.get("/api/table/{key}")
+    async def about(key: str) -> dict[str, Any]:
+        return tables.about(key)
+
+    @app.get("/api/table/{key}/progress")
+    async def progress(key: str) -> dict[str, Any]:
+        return tables.progress(key)
+
+    @app.post("/api/fit")
+    async def fit(request: Request) -> dict[str, Any]:
+        return await room.search(tables.fit, read_request(FitSettings, await _body(request)))
+
+    @app.post("/api/shuffled")
+    async def shuffled(request: Request) -> dict[str, Any]:
+        return await room.search(tables.shuffled, read_request(ShuffleSettings, await _body(request)))
 
 
 def _add_results(app: FastAPI, room: Room, results: Results) -> None:
@@ -174,10 +210,15 @@ def _plotly_script() -> Path:
     return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
-def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) -> None:
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 8321,
+    store: Path | None = None,
+    on_ready: Callable[[str], None] = lambda address: None,
+) -> None:
     """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise.
 
-    What is missing is said before the port is opened:
+    `on_ready` is told the address once the port is this server's. What is missing is said before the port is opened:
 
     >>> serve(store=Path("nowhere"))
     Traceback (most recent call last):
@@ -188,16 +229,30 @@ def serve(host: str = "127.0.0.1", port: int = 8321, store: Path | None = None) 
     # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
     # would make each of them wait for the other most of the time.
     sys.setswitchinterval(5e-4)
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_level="warning",
         ws_max_size=LONGEST_REQUEST,
         ws_ping_interval=20,
         ws_per_message_deflate=False,  # it costs more than this machine saves by it
         timeout_graceful_shutdown=2,
     )
+    with _listening(host, port) as listening, suppress(KeyboardInterrupt):
+        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that has the port; one that is taken, or no address of this machine, is a sentence."""
+    try:
+        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInput(
+                f"port {port} of {host or 'this machine'} is taken: choose another with --port"
+            ) from None
+        raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
 
 
 def _welcome(headers: Any, hosts: tuple[str, ...] | None) -> bool:

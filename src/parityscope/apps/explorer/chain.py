@@ -102,7 +102,7 @@ class Decoders:
             "history": {"step": history.step, "accuracy": history.accuracy},
             "entropy": [float(value.mean()) for value in history.entropy],
             "seconds": run.seconds,
-            "snippet": _snippet(run.config),
+            "snippet": _snippet(run.config, x[0].tolist()),
         }
 
     def _trained(self, training: DecoderSettings) -> DecoderRun:
@@ -119,12 +119,20 @@ def _default_bits(settings: ChainSettings) -> tuple[int, ...]:
     return tuple(torch.randint(2, (settings.n,), generator=generator).tolist())
 
 
-def _snippet(training: DecoderSettings) -> str:
+def _snippet(training: DecoderSettings, bits: list[int]) -> str:
+    """Return the Python lines that train the decoder and show it these bits."""
     changed = training.model_dump(exclude_defaults=True)
     given = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     return (
+        "import torch\n"
         "from parityscope.training.decoders import DecoderSettings, train_decoder\n\n"
         f"run = train_decoder(DecoderSettings({given}))\n"
-        "print(run.task.secret, run.accuracy, run.free_running)\n"
-        "print(run.one_attention)  # layers × heads × T × T\n"
+        f"bits = torch.tensor([{bits}])\n"
+        "prompt = run.task.tokens(bits)[:, : run.task.prompt_length]\n"
+        "written = run.model.generate(prompt, run.task.length - run.task.prompt_length)\n"
+        "tokens = torch.cat((prompt, written), 1)\n"
+        "attention = run.model.attention(tokens[:, :-1])[0, 0, 0]  # of the only layer and head\n"
+        "print(written, attention[run.task.prompt_length - 1 :])  # a row for each token that was written\n"
+        "entropy = [float(point.mean()) for point in run.history.entropy]\n"
+        "print(run.task.secret, run.free_running, run.history.step, run.history.accuracy, entropy)\n"
     )

@@ -191,9 +191,25 @@ def _share(model: ParityTransformer, point: Tensor, problem: Parity, loss: str) 
 
 
 def _snippet(settings: LandscapeSettings, step: int, loss: str) -> str:
-    """Return the Python lines that split the gradient at this moment."""
+    """Return the Python lines that split the gradient at this moment, and draw the risk over two heads' angles."""
+    splits = "hinge" if loss == "squared-mean-hinge" else loss
+    stretch = (
+        "stretch = 2 * ps.population_risk(run.model, run.problems, loss='hinge').value.item()  # (mean)² is no mean\n"
+        "dependent, free = stretch * dependent, stretch * free\n"
+    )
     return settings.snippet(step) + (
-        "\nfrom parityscope.risk.gradient_parts import gradient_parts\n\n"
-        f'dependent, free = gradient_parts(run.model, run.problems, "{loss}")\n'
-        "print(dependent, free)  # runs × (heads · 2): the part that depends on B, and the part that does not\n"
+        "\nimport math\n\nimport torch\nfrom parityscope.risk.gradient_parts import gradient_parts\n\n"
+        f'dependent, free = gradient_parts(run.model, run.problems, "{splits}")\n'
+        f"{stretch if splits != loss else ''}"
+        "print(dependent, free)  # runs × (heads · 2): the part that depends on B, and the part that does not\n\n"
+        f"angles = 2 * math.pi * (torch.arange({settings.side}, dtype=torch.float64) + 0.5) / {settings.side}\n"
+        "risk = []\n"
+        "for second in angles:\n"
+        "    heads = run.model.directions.detach().repeat(len(angles), 1, 1)\n"
+        "    lengths = heads.norm(dim=-1)\n"
+        f"    for head, angle in (({settings.first}, angles), ({settings.second}, second.expand(len(angles)))):\n"
+        "        heads[:, head] = lengths[:, head, None] * torch.stack([angle.cos(), angle.sin()], -1)\n"
+        "    turned = run.model.with_directions(heads)\n"
+        f'    risk.append(ps.population_risk(turned, [problem] * len(angles), loss="{loss}").value.tolist())\n'
+        f"print(risk)  # a row for each angle of head {settings.second}, a column for each of head {settings.first}\n"
     )

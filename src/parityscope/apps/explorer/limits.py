@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
+from collections.abc import Callable, Mapping
 
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LONGEST_REQUEST = 20_000  # bytes, of a body and of a message on a socket
+_MOST_LARGE = 2  # requests with a larger limit at a time
+_SLOWEST = 120.0  # seconds for each of them: whoever sends nothing must not keep others out
 _MESSAGE_TOO_BIG = 1009  # RFC 6455, section 7.4.1
 
 
@@ -17,6 +22,9 @@ class RequestLimit:
     A body may come in chunks without saying how long it is, or be longer than it says: it is read here, up to the
     limit, before the application sees any of it. A message on a socket was read by the server already, which should
     have the same limit; here it goes no further, whatever the server allows.
+
+    A path of `larger` may be sent more, by whom the application would answer (`welcome`), and by a few at a time: what
+    is read is held in memory.
 
     >>> import asyncio
     >>> async def endless():
@@ -28,8 +36,14 @@ class RequestLimit:
     b'{"message":"a request has at most 20000 bytes"}'
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(
+        self,
+        app: ASGIApp,
+        larger: Mapping[str, int] | None = None,
+        welcome: Callable[[Headers], bool] = lambda headers: True,
+    ) -> None:
+        self._app, self._larger, self._welcome = app, larger or {}, welcome
+        self._reading = 0  # requests with a larger limit that are being read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or one socket."""
@@ -41,18 +55,39 @@ class RequestLimit:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit = self._limit(scope)
+        large = limit > LONGEST_REQUEST
+        if large and self._reading >= _MOST_LARGE:
+            await _refusal(503, f"{_MOST_LARGE} files are being read: try again in a moment")(scope, receive, send)
+            return
+        self._reading += large
+        try:
+            await self._read_and_served(scope, receive, send, limit, _SLOWEST if large else None)
+        finally:
+            self._reading -= large
+
+    def _limit(self, scope: Scope) -> int:
+        larger = self._larger.get(scope.get("path", ""), LONGEST_REQUEST)
+        return larger if self._welcome(Headers(scope=scope)) else LONGEST_REQUEST
+
+    async def _read_and_served(
+        self, scope: Scope, receive: Receive, send: Send, limit: int, seconds: float | None
+    ) -> None:
         read: deque[Message] = deque()
         length, more = _declared_length(scope), True
-        if length <= LONGEST_REQUEST:  # what is announced as longer is not read at all
-            length = 0
-            while more and length <= LONGEST_REQUEST:
-                read.append(message := await receive())
-                length += len(message.get("body", b""))
-                more = message.get("more_body", False)
-        if length > LONGEST_REQUEST:
-            # Without closing, a server would go on reading the rest of the body to find the next request.
-            refusal = JSONResponse({"message": _sentence("request")}, 413, {"Connection": "close"})
-            await refusal(scope, receive, send)
+        try:
+            async with asyncio.timeout(seconds):
+                if length <= limit:  # what is announced as longer is not read at all
+                    length = 0
+                    while more and length <= limit:
+                        read.append(message := await receive())
+                        length += len(message.get("body", b""))
+                        more = message.get("more_body", False)
+        except TimeoutError:
+            await _refusal(408, f"a file has to arrive within {seconds:g} seconds")(scope, receive, send)
+            return
+        if length > limit:
+            await _refusal(413, _sentence("request", limit))(scope, receive, send)
             return
 
         async def read_already() -> Message:
@@ -79,6 +114,11 @@ class RequestLimit:
         await self._app(scope, bounded, while_open)
 
 
+def _refusal(status: int, sentence: str) -> JSONResponse:
+    # Without closing, a server would go on reading the rest of the body to find the next request.
+    return JSONResponse({"message": sentence}, status, {"Connection": "close"})
+
+
 def _declared_length(scope: Scope) -> int:
     """Return what the request says of its length, 0 when it says nothing that can be read."""
     for name, value in scope["headers"]:
@@ -91,5 +131,5 @@ def _size(message: Message) -> int:
     return len(message.get("bytes") or b"") + len((message.get("text") or "").encode())
 
 
-def _sentence(what: str) -> str:
-    return f"a {what} has at most {LONGEST_REQUEST} bytes"
+def _sentence(what: str, limit: int = LONGEST_REQUEST) -> str:
+    return f"a {what} has at most {limit} bytes"

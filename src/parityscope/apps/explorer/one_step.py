@@ -104,5 +104,8 @@ def _snippet(settings: OneStepSettings, problem: Parity) -> str:
         "import parityscope as ps\n\n"
         f"problem = ps.Parity(n={problem.n}, support={problem.support})\n"
         f'run = ps.learn(problem, "one-step", seeds=[{settings.seed}]{given})\n'
+        f'start = ps.learn(problem, "one-step", seeds=[{settings.seed}]{given}, steps=0)\n'
         "print(run.risk, run.accuracy, run.found, run.steps)\n"
+        "for model in (start.model, run.model):  # before and after\n"
+        "    print(model.scores()[0], model.score_weights()[0])  # heads × positions, and the weight of each position\n"
     )

@@ -34,6 +34,8 @@ class Room:
     def __init__(self) -> None:
         self._turns = ThreadPoolExecutor(_WORKERS, "parityscope-turn", initializer=torch.set_num_threads, initargs=(1,))
         self._questions = ThreadPoolExecutor(1, "parityscope-ask", initializer=torch.set_num_threads, initargs=(1,))
+        # Tables are searched for as long as they are allowed to: other questions should not wait for that.
+        self._searches = ThreadPoolExecutor(1, "parityscope-search")
         self._asked = 0
         self._waiting = 0
         self.clients = 0
@@ -57,17 +59,26 @@ class Room:
 
     async def ask(self, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Return an answer that takes a while, computed away from the live trainings."""
+        return await self._counted(self._questions, answer, *arguments, **options)
+
+    async def search(self, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Return an answer that may take a minute, one at a time."""
+        return await self._counted(self._searches, answer, *arguments, **options)
+
+    async def _counted(
+        self, pool: ThreadPoolExecutor, answer: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T:
         if self._asked >= _MOST_QUESTIONS:
             raise InvalidInput(f"{self._asked} questions are waiting for an answer: try again in a moment")
         self._asked += 1
         try:
-            return await self._on(self._questions, answer, *arguments, **options)
+            return await self._on(pool, answer, *arguments, **options)
         finally:
             self._asked -= 1
 
     def close(self) -> None:
         """Let the threads finish what they are doing, and nothing after it."""
-        for pool in (self._turns, self._questions):
+        for pool in (self._turns, self._questions, self._searches):
             pool.shutdown(wait=False, cancel_futures=True)
 
     @staticmethod

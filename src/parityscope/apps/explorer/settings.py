@@ -87,6 +87,8 @@ class LiveSettings(BaseModel):
             f"problem = ps.Parity(n={problem.n}, support={problem.support})\n"
             f'run = ps.learn(problem, "{self.recipe}", seeds=[{self.seed}]{given})\n'
             "print(run.risk, run.accuracy, run.found, run.attention)\n"
+            "print(run.model.directions, run.model.score_weights())  # the heads, and the weight of each bit in S\n"
+            "print(run.history_steps, run.history_risk)\n"
         )
 
 

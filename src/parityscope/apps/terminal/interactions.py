@@ -1,4 +1,4 @@
-"""What was found in a user's table: the columns, how sure that is, and the truth table."""
+"""What was found in a user's table: every interaction, how sure it is, its truth table, and what was not searched."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from parityscope.estimator.evidence import p_text
+from parityscope.estimator.tables.table import listed
+
 if TYPE_CHECKING:
     from parityscope.estimator.files import TableFit
+    from parityscope.estimator.findings import Finding
+    from parityscope.estimator.predicting import Predictions
 
 
 def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
-    """Print what was found in a table: the columns, how sure it is, and the truth table with a bar per line.
+    """Print what was found in a table: what to know first, every interaction, how sure it all is.
 
     >>> import io
     >>> import tempfile
@@ -28,44 +33,86 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     >>> "held-out accuracy 1.000" in console.file.getvalue()
     True
     """
-    found = fitted.to_json()
-    for note in found["notes"]:
-        console.print(Text(note, "yellow"))
-    if found["columns"]:
-        _show_interaction(console, found, limit)
-    sure = f"p = {found['p_value']:.2g}" if found["p_value"] > 1e-300 else "p < 1e-300"
-    console.print(
-        f"held-out accuracy {found['accuracy']:.3f} · {sure} after the search · label noise {found['noise_rate']:.1%}"
-        f" · {found['rows']} rows × {found['features']} columns · {found['solver'] or 'no solver'}"
-        f" · {found['seconds']:.1f} s",
-        highlight=False,
-        soft_wrap=True,
+    answer = fitted.answer
+    for note in fitted.notes:
+        console.print(Text(note, "yellow"), soft_wrap=True)
+    for number, finding in enumerate(fitted.findings, start=1):
+        _show_finding(console, fitted, finding, number, limit)
+    if len(fitted.findings) > 1:
+        _say(console, answer.explanation)
+    _say(
+        console,
+        f"held-out accuracy {answer.held_out_accuracy:.3f} · {p_text(answer.log_p)} after the search"
+        f" · label noise {answer.noise_rate:.1%} · {fitted.rows} rows × {fitted.features} columns"
+        f" · {answer.solver or 'no solver'} · {fitted.seconds:.1f} s",
     )
-    for name, why in found["ignored"].items():
-        console.print(f"ignored: {name} ({why})", highlight=False, markup=False)
+    _say(console, f"guarantee: {answer.guarantee}")
+    if answer.skipped and fitted.findings:  # where nothing was found, the reason says it
+        console.print(Text(answer.skipped, "yellow"), soft_wrap=True)
+    constant = [name for name, why in fitted.ignored.items() if why == "constant"]
+    if constant:  # what else was left out is said above
+        _say(console, f"constant: {listed(constant)}")
 
 
-def _show_interaction(console: Console, found: dict[str, Any], limit: int) -> None:
+def show_predictions(console: Console, said: Predictions) -> None:
+    """Print how many rows were predicted as what, and how often that is right where the file tells.
+
+    >>> import io
+    >>> import numpy as np
+    >>> from parityscope.estimator.predicting import Predictions
+    >>> from parityscope.estimator.saved import SavedModel
+    >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
+    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", columns=(), parts=(), weights=())
+    >>> console = Console(file=io.StringIO(), width=120)
+    >>> show_predictions(console, Predictions(model, np.array([0.2, 0.2, 0.9]), accuracy=0.75))
+    >>> print(console.file.getvalue().strip())
+    3 rows: fault = no 2 times, fault = yes 1 times · accuracy 0.750 (0.800 on held-out rows when it was fitted)
+    """
+    target, (first, second) = said.model.target, said.model.classes
+    counts = [f"{target} = {name} {said.classes.count(name)} times" for name in (first, second)]
+    unknown = said.classes.count(None)
+    more = f", {unknown} without a prediction" if unknown else ""
+    fitted = f"{said.model.held_out_accuracy:.3f} on held-out rows when it was fitted"
+    right = f"accuracy {said.accuracy:.3f} ({fitted})" if said.accuracy is not None else f"accuracy was {fitted}"
+    _say(console, f"{len(said.classes)} rows: {', '.join(counts)}{more} · {right}")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _show_finding(console: Console, fitted: TableFit, finding: Finding, number: int, limit: int) -> None:
+    found = finding.found
+    if len(fitted.findings) > 1:
+        evidence = f"{p_text(found.log_p)} · adds {found.adds:.2g} bits per row · accuracy {found.accuracy:.3f} with it"
+        heading = f"{number}. {found.kind} of {', '.join(finding.columns)} · {evidence}"
+        console.print(Text(heading, "bold"), soft_wrap=True)
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("column", "number", "bit"):
         table.add_column(title)
-    for name, index, bit in zip(found["columns"], found["support"], found["bits"], strict=True):
+    for name, index, bit in zip(finding.columns, finding.support, finding.bits, strict=True):
         table.add_row(Text(name), str(index), Text(bit))
     console.print(table)
+    for name, others in finding.block.items():
+        console.print(Text(f"these rows cannot tell {name} from {listed(others)}", "yellow"))
     console.print()
-    second = found["classes"][1]
+    console.print(_cells(finding.truth_table, f"{fitted.target} = {fitted.classes[1]}", limit))
+    console.print()
+
+
+def _cells(lines: list[dict[str, Any]], second: str, limit: int) -> Table:
+    """Return the truth table with a bar per line."""
     cells = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for name in found["truth_table"][0]["values"]:
+    for name in lines[0]["values"]:
         cells.add_column(Text(name))
-    for title in ("rows", f"{found['target']} = {second}"):
+    for title in ("rows", second):
         cells.add_column(Text(title), justify="right")
     cells.add_column("")
-    for cell in found["truth_table"][:limit]:
+    for cell in lines[:limit]:
         share = cell["share"]
         bar = Text("" if share is None else "█" * round(20 * share), "green" if (share or 0) > 0.5 else "yellow")
         values = (Text(value) for value in cell["values"].values())
         cells.add_row(*values, str(cell["rows"]), "–" if share is None else f"{share:.0%}", bar)
-    if len(found["truth_table"]) > limit:
-        cells.caption = f"{len(found['truth_table']) - limit} more combinations with --json"
-    console.print(cells)
-    console.print()
+    if len(lines) > limit:
+        cells.caption = f"{len(lines) - limit} more combinations with --json"
+    return cells

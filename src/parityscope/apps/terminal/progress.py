@@ -82,6 +82,33 @@ def training_progress(console: Console) -> Iterator[Callable[[TrainingProgress],
 
 
 @contextmanager
+def decoder_progress(console: Console, steps: int) -> Iterator[Callable[[str, int, float], None]]:
+    """Show a bar with the accuracy of the training under way; without a terminal a line now and then.
+
+    >>> import io
+    >>> console = Console(file=io.StringIO(), width=140, force_terminal=True, color_system=None)
+    >>> with decoder_progress(console, 600) as show:
+    ...     show("with the chain", 20, 0.75)
+    >>> "with the chain" in console.file.getvalue(), "20/600 steps · accuracy 0.750" in console.file.getvalue()
+    (True, True)
+    """
+    if not console.is_terminal:
+        lines = Lines(console)
+        yield lambda name, step, accuracy: lines.now_and_then(f"{name}: step {step}, accuracy {accuracy:.3f}")
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps · accuracy {task.fields[accuracy]:.3f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=steps, accuracy=0.0)
+        yield lambda name, step, accuracy: bar.update(task, description=name, completed=step, accuracy=accuracy)
+
+
+@contextmanager
 def reproduction_progress(console: Console) -> Iterator[Callable[[Stage], None]]:
     """Show a bar over figures and claim groups and one over configs; without a terminal a line for each that is done.
 
@@ -269,6 +296,29 @@ def bench_progress(console: Console, questions: Sequence[str]) -> Iterator[Calla
             status.update(f"measuring: {question}" + (f", {count} done, last {measured}" if measured else ""))
 
         yield update
+
+
+@contextmanager
+def search_progress(console: Console) -> Iterator[Callable[[float, str], None]]:
+    """Show which share of the time budget of a search is used, and what is being searched.
+
+    >>> import io
+    >>> for terminal in (True, False):
+    ...     console = Console(file=io.StringIO(), width=140, force_terminal=terminal, color_system=None)
+    ...     with search_progress(console) as show:
+    ...         show(0.5, "3 of 1000 columns")
+    ...     "3 of 1000 columns" in console.file.getvalue()
+    True
+    False
+    """
+    if not console.is_terminal:
+        lines = Lines(console)
+        yield lambda share, doing: lines.now_and_then(f"searching {doing}, {share:.0%} of the time budget used")
+        return
+    columns = (TextColumn("searching"), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda share, doing: bar.update(task, completed=share, description=doing)
 
 
 def _duration(seconds: float) -> str:

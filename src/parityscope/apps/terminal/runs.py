@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from rich.console import Console, Group, RenderableType
@@ -29,8 +31,12 @@ _SHADES = "··░░▒▒▓▓██"
 _MARK = "▼"
 
 
-def attention_heat_map(attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int) -> RenderableType:
+def attention_heat_map(
+    attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int, names: Sequence[str] | None = None
+) -> RenderableType:
     """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width.
+
+    What the rows are called is up to `names`; heads are numbered.
 
     >>> heads = torch.eye(4)[2:]
     >>> Console(width=40).print(attention_heat_map(heads, heads.sum(0) > 0, width=40))
@@ -48,7 +54,7 @@ def attention_heat_map(attention: Float[Tensor, "heads n"], hidden: Bool[Tensor,
     marked[cell_of[hidden]] = True
     lines = [Text("hidden".ljust(label) + "".join(_MARK if m else " " for m in marked), style="bold")]
     for head, row in enumerate(heat):
-        line = Text(f"head {head}".ljust(label))
+        line = Text((names[head] if names else f"head {head}").ljust(label))
         for value in row.tolist():
             level = min(9, int(value * 10))
             line.append(_SHADES[level], Style(color=_COLOURS[level], bgcolor=_COLOURS[level] if level > 1 else None))
@@ -66,15 +72,17 @@ def runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
     (['seed', 'hidden', 'found', 'risk'], '1 more runs in run.json')
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    known = {"proved": run.certificate, "evidence": run.evidence}
+    said = [title for title, value in known.items() if value is not None]
     accuracy = {"exact": "accuracy", "lower bound": "accuracy ≥", "estimate": "accuracy ≈"}[run.accuracy_kind]
-    for title in ("seed", "hidden", "found", "risk", accuracy, "steps", ""):
-        table.add_column(title, justify="left" if title in ("hidden", "found", "") else "right")
+    for title in ("seed", "hidden", "found", "risk", accuracy, "steps", "", *said):
+        table.add_column(title, justify="left" if title in ("hidden", "found", "", *said) else "right")
     for row in run.to_json()["runs"][:limit]:
         learned = row["recovered"] and row["accuracy"] > learning.LEARNED_ACCURACY
         verdict = Text("learned", "green") if learned else Text("diverged" if row["diverged"] else "not learned", "red")
         positions = (",".join(map(str, row[key])) for key in ("support", "found"))
         numbers = (f"{row['risk']:.4f}", f"{row['accuracy']:.4f}", str(row["steps"]))
-        table.add_row(str(row["seed"]), *positions, *numbers, verdict)
+        table.add_row(str(row["seed"]), *positions, *numbers, verdict, *(row[title] for title in said))
     if len(run.seeds) > limit:
         table.caption = f"{len(run.seeds) - limit} more runs in run.json"
     return table

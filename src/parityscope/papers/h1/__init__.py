@@ -13,6 +13,7 @@ _FIGURES = (
     "frozen-attention",
     "adjacent-bits",
     "temperature",
+    "large-n",
     "sgd",
     "reading-support",
     "other-functions",

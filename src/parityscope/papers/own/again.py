@@ -113,3 +113,73 @@ def named_share(n: int, k: int, examples: int, trials: int, seed: int) -> float:
         gradient = weight @ signs
         named += int(gradient[:-k].max() < gradient[-k:].min())
     return named / trials
+
+
+def path_gradient_by_inputs(c: Sequence[float], support: Sequence[int], position: int) -> float:
+    """Return 2/π times the slope of E[y·cos(π(S − (Λ − k)/2))] in one weight, k the number of hidden bits.
+
+    >>> round(path_gradient_by_inputs([1.0, 0.0], [0, 1], 1), 12)
+    1.0
+    """
+    turn, total = (sum(c) - len(support)) / 2, 0.0
+    for bits in product((0, 1), repeat=len(c)):
+        score = sum(weight * bit for weight, bit in zip(c, bits, strict=True))
+        label = (-1) ** sum(bits[j] for j in support)
+        total -= label * math.sin(math.pi * (score - turn)) * (2 * bits[position] - 1)
+    return total / 2 ** len(c)
+
+
+def best_log_c(code: Sequence[Sequence[float]], support: Sequence[int], steps: int = 300) -> float:
+    """Return the largest log C that c = exp(Pq + β) reaches from uniform attention, by Newton's steps with halving.
+
+    >>> round(best_log_c([[0.0], [1.0], [2.0]], [1]), 4)  # the middle of three in a row is no face
+    -0.9548
+    >>> best_log_c([[0.0], [1.0], [2.0]], [2]) > -0.01
+    True
+    """
+    lifted = np.column_stack([np.array(code), np.ones(len(code))])
+    hidden = np.isin(np.arange(len(code)), support)
+    z = np.append(np.zeros(lifted.shape[1] - 1), math.log(len(support) / len(code)))
+
+    def height(numbers: np.ndarray) -> float:
+        c = np.exp(np.minimum(lifted @ numbers, 1.0))
+        if (c >= 1 + hidden).any():
+            return -math.inf
+        return float(np.log(np.where(hidden, np.sin(np.pi / 2 * c), np.cos(np.pi / 2 * c))).sum())
+
+    for _ in range(steps):
+        v = np.pi / 2 * np.exp(lifted @ z)
+        slope = np.where(hidden, v / np.tan(v), -v * np.tan(v))
+        bend = np.where(hidden, (v / np.sin(v)) ** 2 - v / np.tan(v), v * np.tan(v) + (v / np.cos(v)) ** 2)
+        root = np.sqrt(np.maximum(bend, 1e-12))
+        way = np.linalg.lstsq(root[:, None] * lifted, slope / root, rcond=None)[0]
+        lengths = [
+            length for length in (4.0, 2.0, *(0.5**i for i in range(40))) if height(z + length * way) > height(z)
+        ]
+        if not lengths:
+            break
+        z = z + max(lengths, key=lambda length: height(z + length * way)) * way
+    return height(z)
+
+
+def mirror_descent(
+    weights: Sequence[float], support: Sequence[int], *, share: float, until: float
+) -> tuple[float, float, float]:
+    """Return t, KL(U_B‖a) and −log C after steps s ← s + ηg, η = share/max_j c_j(g_j² + π²/4), once t = Ση is reached.
+
+    >>> time, divergence, loss = mirror_descent([0.5] * 4, [0, 1], share=0.1, until=20.0)
+    >>> time >= 20, divergence * time < 1, loss * time**2 < 2 * 2
+    (True, True, True)
+    """
+    k, logits, time = len(support), [math.log(one) for one in weights], 0.0
+    while True:
+        raised = [math.exp(s - max(logits)) for s in logits]
+        c = [k * one / sum(raised) for one in raised]
+        half = [math.pi / 2 * one for one in c]
+        if time >= until:
+            break
+        g = [math.pi / 2 * (1 / math.tan(v) if j in support else -math.tan(v)) for j, v in enumerate(half)]
+        step = share / max(one * (slope**2 + math.pi**2 / 4) for one, slope in zip(c, g, strict=True))
+        logits, time = [s + step * slope for s, slope in zip(logits, g, strict=True)], time + step
+    waves = [math.sin(v) if j in support else math.cos(v) for j, v in enumerate(half)]
+    return time, -sum(math.log(c[b]) for b in support) / k, -sum(map(math.log, waves))

@@ -11,7 +11,7 @@ PAPER = Paper(
     name="W",
     folder="w",
     title="Parity through chain of thought",
-    figures={f"W-figure-{number}": f"figure_{number}" for number in range(1, 12)},
+    figures={f"W-figure-{number}": f"figure_{number}" for number in range(1, 12)} | {"W-plateau": "plateau"},
     claims={
         "language_models": ("W-figure-6", "W-figure-6-fine-tuning", "W-figure-7"),
         "theorems": ("W-theorem-1", "W-theorem-2", "W-theorem-3"),

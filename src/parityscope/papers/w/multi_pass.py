@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-from parityscope.papers.w.settings import DecoderRow, ShownDecoder, narrow, paper, smoke
+from parityscope.papers.w.over_seeds import Cell
+from parityscope.papers.w.settings import DecoderRow, ShownDecoder, laptop, narrow, paper, smoke
 
-# Found by search: the smallest problem here that a pool teaches and fresh samples do not, in the same steps.
-NARROW_N, NARROW_K = 16, 4
-NARROW_POOLS = (500, 2000, 8000, None)
-# The same for a demo: 150 steps are enough for a pool of 600.
-DEMO_N, DEMO_K = 14, 3
-DEMO_POOLS = (150, 600, 2400, None)
+# Found by search on seeds below 1000: among the smallest problems that a pool can teach where fresh samples do not, in
+# as many steps.
+POOL_N, POOL_K = 14, 3
+POOLS = (150, 600, 2400, None)
 PAPER_POOLS = (5_000, 10_000, 50_000, 100_000, 1_000_000)
-_NARROW_STEPS = 2500
+_REFERENCE_STEPS = 1000
 _PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
 
 
-def narrow_pool(label: str, pool: int | None, heads: int = 4, steps: int = _NARROW_STEPS) -> ShownDecoder:
-    """Return the narrow training without chain of thought on a pool, or on fresh samples.
+def reference_pool(label: str, pool: int | None, layers: int = 1, heads: int = 4, seed: int = 0) -> ShownDecoder:
+    """Return the training without chain of thought on a pool, or on fresh samples, at reference scale.
 
-    >>> small = narrow_pool("", 2000).training
+    >>> small = reference_pool("", 2000).training
     >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
-    ((16, 4), 640.0)
+    ((14, 3), 128.0)
     """
-    usual = {"chain_of_thought": False, "steps": steps, "batch": 512, "evaluate_every": 50}
-    return narrow(label, NARROW_N, NARROW_K, pool=pool, heads=heads, **usual)
+    usual = {"chain_of_thought": False, "start_gain": 1.0, "steps": _REFERENCE_STEPS, "evaluate_every": 25}
+    return laptop(label, POOL_N, POOL_K, pool=pool, layers=layers, heads=heads, seed=seed, **usual)
 
 
 def demo_pool(label: str, pool: int | None, heads: int = 4) -> ShownDecoder:
@@ -35,8 +35,8 @@ def demo_pool(label: str, pool: int | None, heads: int = 4) -> ShownDecoder:
     >>> (small.n, small.k), small.steps * small.batch / small.pool  # epochs
     ((14, 3), 256.0)
     """
-    usual = {"chain_of_thought": False, "steps": 600, "batch": 256, "held_out": 512, "evaluate_every": 25}
-    return narrow(label, DEMO_N, DEMO_K, pool=pool, heads=heads, **usual)
+    usual = {"chain_of_thought": False, "start_gain": 1.0, "steps": 600, "evaluate_every": 25}
+    return narrow(label, POOL_N, POOL_K, pool=pool, heads=heads, **usual)
 
 
 def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> ShownDecoder:
@@ -50,13 +50,27 @@ def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> ShownDe
     return paper(label, 20, 6, pool=pool, layers=layers, heads=heads, **usual)
 
 
-def smoke_pool(label: str, pool: int | None, heads: int = 1) -> ShownDecoder:
+def smoke_pool(label: str, pool: int | None, heads: int = 1, seed: int = 0) -> ShownDecoder:
     """Return a training of a second, without chain of thought on a pool.
 
     >>> smoke_pool("", 24).training.chain_of_thought
     False
     """
-    return smoke(label, chain_of_thought=False, pool=pool, heads=heads)
+    return smoke(label, chain_of_thought=False, pool=pool, heads=heads, seed=seed)
+
+
+def pool_cells(rows: Iterable[DecoderRow]) -> list[Cell]:
+    """Return the trainings of every shape and pool over their seeds, in the order they come in.
+
+    >>> from parityscope.records import Numbers, Row
+    >>> rows = [Row(smoke_pool("", pool, seed=seed), Numbers()) for pool in (24, None) for seed in (0, 1)]
+    >>> [(pool_name(cell.rows[0]), len(cell.rows)) for cell in pool_cells(rows)]
+    [('pool 24', 2), ('fresh', 2)]
+    """
+    found: dict[tuple[str, str], list[DecoderRow]] = {}
+    for row in rows:
+        found.setdefault((shape_name(row), pool_name(row)), []).append(row)
+    return [Cell(tuple(cell)) for cell in found.values()]
 
 
 def pool_name(row: DecoderRow) -> str:

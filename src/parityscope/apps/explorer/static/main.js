@@ -1,17 +1,21 @@
 // Tabs, theme, links. Each view is a module that opens from an address and closes again.
 import { readAddress } from "./address.js";
 import { closeChain, openChain, redrawChain } from "./chain.js";
+import { closeData, openData, redrawData } from "./data.js";
 import { closeLearn, openLearn, redrawLearn, rememberLearn } from "./learn.js";
 import { closeOneStep, openOneStep, redrawOneStep } from "./onestep.js";
+import { closePolytope, openPolytope, redrawPolytope } from "./polytope.js";
 import { closeResults, openResults, redrawResults } from "./results.js";
 import { ask, complain } from "./server.js";
 import { closeWhy, openWhy, redrawWhy } from "./why.js";
 
 const views = {
   learn: { open: openLearn, close: closeLearn, redraw: redrawLearn, remember: rememberLearn },
+  polytope: { open: openPolytope, close: closePolytope, redraw: redrawPolytope },
   why: { open: openWhy, close: closeWhy, redraw: redrawWhy },
   onestep: { open: openOneStep, close: closeOneStep, redraw: redrawOneStep },
   chain: { open: openChain, close: closeChain, redraw: redrawChain },
+  data: { open: openData, close: closeData, redraw: redrawData },
   results: { open: openResults, close: closeResults, redraw: redrawResults },
 };
 const names = Object.keys(views);
@@ -76,7 +80,22 @@ async function copy(text, button) {
 
 theme();
 tabs();
-document.getElementById("share").addEventListener("click", (event) => copy(location.href, event.currentTarget));
+/** What whoever gets the link needs: it holds settings, and nothing of the training is stored anywhere. */
+function needed() {
+  if (!["127.0.0.1", "localhost", "[::1]"].includes(location.hostname)) {
+    return `It opens for whoever reaches ${location.hostname}, while this explorer runs.`;
+  }
+  const port = location.port === "8321" ? "" : ` --port ${location.port}`;
+  const store = current === "results" ? " --store FOLDER, with the same rows," : "";
+  return `Whoever opens it first runs parityscope explore${port}${store} on their own machine (version ${about?.version ?? "of this page"}); the link holds the settings and is computed again there.`;
+}
+
+document.getElementById("share").addEventListener("click", async (event) => {
+  await copy(location.href, event.currentTarget);
+  const note = document.getElementById("share-note");
+  note.textContent = needed();
+  note.hidden = false;
+});
 document.getElementById("code-copy").addEventListener("click", (event) => copy(document.getElementById("code-text").textContent, event.currentTarget));
 window.addEventListener("hashchange", () => { const { view, values } = readAddress(); if (views[view]) show(view, values); });
 ask("/api/about").then((answer) => {

@@ -1,9 +1,17 @@
 // Questions to the server: an answer, or the sentence that says what is wrong.
 
-export async function ask(path, body) {
-  const options = body === undefined ? {} : {
+export function ask(path, body) {
+  return answered(path, body === undefined ? {} : {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  };
+  });
+}
+
+/** Send a file as it is. */
+export function send(path, file) {
+  return answered(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+}
+
+async function answered(path, options) {
   let response;
   try {
     response = await fetch(path, options);

@@ -70,8 +70,7 @@ CONFIGS: dict[Scale, list[ShownStart]] = {
         *_scan(300, 8),
     ],
     "reference": [
-        *(one for n in (100, 300, 1000, 3000, 10_000) for one in _both(n, 32)),
-        *_both(100_000, 8),
+        *(one for n in (100, 300, 1000, 3000, 10_000, 100_000) for one in _both(n, 32)),
         *_scan(3000, 24),
     ],
     "paper": [

@@ -15,54 +15,8 @@ from parityscope.papers.attack import tried_by
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.domain import PAGE, PROOF, SEED, ascend, draws, in_domain, place
+from parityscope.papers.own.flow import HeadFlow, rosenbrock
 from parityscope.problems import Parity
-from parityscope.risk import law_of
-from parityscope.training.objectives import log_correlation
-
-
-class HeadFlow:
-    """The gradient flow ṡ = ∂log C/∂s of one head's free logits.
-
-    >>> flow = HeadFlow(Parity(3, (0, 1)))
-    >>> uniform = torch.zeros(1, 3, dtype=torch.float64)
-    >>> [round(rate, 3) for rate in flow.rate(uniform)[0].tolist()]  # up on B, down elsewhere, 0 in all
-    [0.806, 0.806, -1.612]
-    """
-
-    def __init__(self, problem: Parity) -> None:
-        self.problem, self.law = problem, law_of(problem)
-
-    def weights(self, logits: Tensor) -> Float[Tensor, "starts n"]:
-        """Return c = k·softmax."""
-        return self.problem.k * torch.softmax(logits, -1)
-
-    def height(self, logits: Tensor) -> Float[Tensor, " starts"]:
-        """Return log C."""
-        return log_correlation(self.weights(logits), self.law)
-
-    def rate(self, logits: Tensor) -> Float[Tensor, "starts n"]:
-        """Return ṡ_j = c_j(g_j − ḡ) with g = ∂log C/∂c, differentiable in the logits."""
-        c = self.weights(logits)
-        return c * self._centred(c, self._slope(c))
-
-    def matrix(self, logits: Tensor) -> Float[Tensor, "starts n n"]:
-        """Return ∂ṡ/∂s, from the slope and the curvature of log C, which is a sum over positions."""
-        c, k = self.weights(logits).detach().requires_grad_(), self.problem.k
-        slope = self._slope(c)
-        (curvature,) = torch.autograd.grad(slope.sum(), c)
-        c, centred = c.detach(), self._centred(c, slope).detach()
-        softmax = torch.diag_embed(c) - c[:, :, None] * c[:, None, :] / k
-        turning = centred[:, :, None] * softmax - c[:, :, None] * (c * centred)[:, None, :] / k
-        return softmax @ (curvature[:, :, None] * softmax) + turning
-
-    def _slope(self, c: Tensor) -> Tensor:
-        with torch.enable_grad():
-            c = c if c.requires_grad else c.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(log_correlation(c, self.law).sum(), c, create_graph=True)
-        return slope
-
-    def _centred(self, c: Tensor, slope: Tensor) -> Tensor:
-        return slope - (c * slope).sum(-1, keepdim=True) / self.problem.k
 
 
 class Arrival(NamedTuple):
@@ -79,7 +33,6 @@ class Arrival(NamedTuple):
     early_gap: Float[Tensor, " starts"]
 
 
-_GAMMA = 1 - math.sqrt(0.5)
 _EARLY = 100.0
 
 
@@ -92,16 +45,11 @@ def flow_until(flow: HeadFlow, logits: Float[Tensor, "starts n"], end: float) ->
     >>> round(float(arrival.gap) * 1e4, 2)  # k(1 − k/n)/4
     0.25
     """
-    identity = torch.eye(flow.problem.n, dtype=logits.dtype)
     time, before, fall = 0.0, flow.height(logits), -math.inf
     early_time, early_gap = 0.0, -torch.expm1(before)
     while time < end:
         step = min(max(1e-3, 0.1 * time), end - time)
-        factors = torch.linalg.lu_factor(identity - _GAMMA * step * flow.matrix(logits))
-        first = torch.linalg.lu_solve(*factors, flow.rate(logits).detach()[..., None])[..., 0]
-        turned = flow.rate(logits + step * first).detach() - 2 * first
-        second = torch.linalg.lu_solve(*factors, turned[..., None])[..., 0]
-        logits, time = logits + step * (1.5 * first + 0.5 * second), time + step
+        logits, time = rosenbrock(flow, logits, step)[0], time + step
         height = flow.height(logits)
         fall, before = max(fall, float((before - height).max())), height
         if time < _EARLY:

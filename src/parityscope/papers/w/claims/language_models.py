@@ -28,11 +28,15 @@ def _studies(context: Context, figure: str) -> list[StudyNumbers]:
     return [row.numbers for row in shown_studies(context.rows(figure))]
 
 
-def _largest(context: Context, figure: str, models: int = 1) -> StudyNumbers | None:
-    """Return the stored study with the most problems that has enough problems and models."""
-    studies = [study for study in _studies(context, figure) if len(study.models) >= models]
-    studies = [study for study in studies if study.problems >= _FEWEST_PROBLEMS]
-    return max(studies, key=lambda study: study.problems, default=None)
+def _large(context: Context, figure: str) -> list[StudyNumbers]:
+    """Return the stored studies that have enough problems, one for each set of models and data file."""
+    return [study for study in _studies(context, figure) if study.problems >= _FEWEST_PROBLEMS]
+
+
+def _largest_pair(context: Context, figure: str) -> StudyNumbers | None:
+    """Return the study of two models with the most problems, if one has enough of them."""
+    pairs = [study for study in _large(context, figure) if len(study.models) > 1]
+    return max(pairs, key=lambda study: study.problems, default=None)
 
 
 def _missing(clauses: Sequence[Clause], context: Context, figure: str, missing: str) -> Measurement:
@@ -69,6 +73,23 @@ def _between(interval: Interval) -> Between:
     return Between(interval.low, interval.high)
 
 
+def _highest(intervals: Sequence[Interval | Between]) -> Between:
+    """Return what a limit from above must hold for, so that it holds for all: it is broken where one breaks it."""
+    return Between(max(one.low for one in intervals), max(one.high for one in intervals))
+
+
+def _lowest(intervals: Sequence[Interval]) -> Between:
+    """Return the same for a limit from below."""
+    return Between(min(one.low for one in intervals), min(one.high for one in intervals))
+
+
+def _tried(studies: Sequence[StudyNumbers]) -> str:
+    return "; ".join(
+        f"{study.models[0].name}: {study.problems} problems, {math.prod(study.models[0].layers_by_heads)} heads"
+        for study in studies
+    )
+
+
 def _lower(says: str, quantity: str) -> Clause:
     """Return the clause of a mean difference over heads that must be negative."""
     return Clause(says, quantity, below(0), _PROBLEMS)
@@ -87,27 +108,31 @@ _AVERAGED = "Eq. (1) was averaged over problems for every head, and compared on 
 
 
 def _figure_6(context: Context) -> Measurement:
-    """Compare with and without CoT over all heads."""
-    study = _largest(context, "W-figure-6")
-    if study is None:
+    """Compare with and without CoT over all heads of every model that was measured."""
+    studies = _large(context, "W-figure-6")
+    if not studies:
         wanted = f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more"
         return _missing(_FIGURE_6, context, "W-figure-6", wanted)
-    model = study.models[0]
-    stated, matched = (model.against("no CoT", reduction) for reduction in (PAPER, MATCHED))
-    shuffled = model.against("shuffled CoT", MATCHED)
+    models = [study.models[0] for study in studies]
+    stated, matched = ([model.against("no CoT", reduction) for model in models] for reduction in (PAPER, MATCHED))
+    shuffled = [model.against("shuffled CoT", MATCHED) for model in models]
+    shares = "; ".join(
+        f"lower in {lower_share(first)} of heads, {lower_share(second)} at equal counts, {lower_share(third)} against "
+        f"shuffled ({model.label})"
+        for model, first, second, third in zip(models, stated, matched, shuffled, strict=True)
+    )
     return Measurement(
         {
-            _HEADS: _between(stated.heads_lower),
-            _DIFFERENCE: _between(stated.difference),
-            _MATCHED_DIFFERENCE: _between(matched.difference),
-            _SHUFFLED_DIFFERENCE: _between(shuffled.difference),
+            _HEADS: _lowest([one.heads_lower for one in stated]),
+            _DIFFERENCE: _highest([one.difference for one in stated]),
+            _MATCHED_DIFFERENCE: _highest([one.difference for one in matched]),
+            _SHUFFLED_DIFFERENCE: _highest([one.difference for one in shuffled]),
         },
-        f"lower in {lower_share(stated)} of heads; {lower_share(matched)} at equal counts, "
-        f"{lower_share(shuffled)} against shuffled ({model.label})",
-        f"{study.problems} problems, {math.prod(model.layers_by_heads)} heads",
-        _evidence(study, model),
+        shares,
+        _tried(studies),
+        {"studies": [_evidence(study, study.models[0]) for study in studies]},
         f"{_AVERAGED} That it comes from the CoT and not from its length must survive equal counts of positions, and "
-        "hold against the same words in random order.",
+        "hold against the same words in random order. A clause holds if it does for every model that was measured.",
     )
 
 
@@ -129,33 +154,50 @@ _FIGURE_7 = (
 
 
 def _figure_7(context: Context) -> Measurement:
-    """Compare layer by layer."""
-    study = _largest(context, "W-figure-7")
-    if study is None:
+    """Compare layer by layer in every model that was measured."""
+    studies = _large(context, "W-figure-7")
+    if not studies:
         wanted = f"of a pretrained model on {_FEWEST_PROBLEMS} problems or more"
         return _missing(_FIGURE_7, context, "W-figure-7", wanted)
-    model = study.models[0]
-    counts, total = {}, model.layers_by_heads[0]
-    for title, reduction, (other, _) in PANELS:
-        layers = model.against_by_layer(other, reduction)
-        counts[title] = {
-            "lower": [index + 1 for index, layer in enumerate(layers) if layer.difference.high < 0],
-            "higher": [index + 1 for index, layer in enumerate(layers) if layer.difference.low > 0],
-        }
-    stated = _together([layer.difference for layer in model.against_by_layer("no CoT", PAPER)])
-    number = "; ".join(f"{len(found['lower'])} of {total} by {title}" for title, found in counts.items())
+    models = [study.models[0] for study in studies]
+    # For all layers of a model together, so that many layers are no better a chance.
+    stated = [_together([one.difference for one in model.against_by_layer("no CoT", PAPER)]) for model in models]
+    every = [one for layers in stated for one in layers]
+    counts = [_counts(model) for model in models]
+    number = "; ".join(
+        ", ".join(f"{len(found['lower'])} of {model.layers_by_heads[0]} by {title}" for title, found in count.items())
+        + f" ({model.label})"
+        for model, count in zip(models, counts, strict=True)
+    )
     return Measurement(
         {
-            _DIFFERENCE: _between(model.against("no CoT", PAPER).difference),
-            # All layers are lower when the highest upper end is; one is higher when the highest lower end is.
-            _EVERY_LAYER: Between(max(one.low for one in stated), max(one.high for one in stated)),
+            _DIFFERENCE: _highest([model.against("no CoT", PAPER).difference for model in models]),
+            _EVERY_LAYER: _highest(every),
         },
-        f"layers lower: {number} ({model.label})",
-        f"{study.problems} problems, {math.prod(model.layers_by_heads)} heads",
-        {**_evidence(study, model), "layers": counts, "smallest_margin": -max(one.high for one in stated)},
+        f"layers lower: {number}",
+        _tried(studies),
+        {
+            "studies": [
+                {**_evidence(study, model), "layers": count}
+                for study, model, count in zip(studies, models, counts, strict=True)
+            ],
+            "smallest_margin": -max(one.high for one in every),
+        },
         "The mean over the heads of each layer was compared with and without CoT. The verdict is about Eq. (1); the "
-        "controls stand beside it.",
+        "controls stand beside it. A clause holds if it does for every model that was measured.",
     )
+
+
+def _counts(model: ModelNumbers) -> dict[str, dict[str, list[int]]]:
+    """Return in which layers, from 1, CoT is lower and higher beyond the sampling of problems, panel by panel."""
+    counts = {}
+    for title, reduction, (other, _) in PANELS:
+        layers = list(enumerate(model.against_by_layer(other, reduction), start=1))
+        counts[title] = {
+            "lower": [index for index, layer in layers if layer.difference.high < 0],
+            "higher": [index for index, layer in layers if layer.difference.low > 0],
+        }
+    return counts
 
 
 _TUNED_HEADS, _TUNED = "share of heads lower after fine-tuning", "mean difference over heads, second minus first model"
@@ -167,7 +209,7 @@ _FINE_TUNING = (
 
 def _fine_tuning(context: Context) -> Measurement:
     """Compare the second model with the first, head by head, on the same CoT texts."""
-    study = _largest(context, "W-figure-6", models=2)
+    study = _largest_pair(context, "W-figure-6")
     if study is None or study.second_against_first is None:
         wanted = f"of a model and its fine-tuned descendant on {_FEWEST_PROBLEMS} problems or more"
         return _missing(_FINE_TUNING, context, "W-figure-6", wanted)

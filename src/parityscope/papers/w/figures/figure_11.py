@@ -9,39 +9,43 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_accuracy, draw_entropy
-from parityscope.papers.w.multi_pass import demo_pool, narrow_pool, paper_pool, shape_name, smoke_pool
-from parityscope.papers.w.settings import (
-    DecoderRow,
-    ShownDecoder,
-    fell_before_jump,
-    samples,
-    training_table,
+from parityscope.papers.w.multi_pass import (
+    demo_pool,
+    lowest_entropy,
+    paper_pool,
+    pool_cells,
+    reference_pool,
+    shape_name,
+    smoke_pool,
 )
+from parityscope.papers.w.over_seeds import Cell
+from parityscope.papers.w.settings import FRESH, DecoderRow, ShownDecoder, fell_before_jump, samples, training_table
 
 ID = "W-figure-11"
 TITLE = "W, Figure 11: entropy of every head while learning from a pool"
 TEXT = (
     "Normalised attention entropy (Eq. (1)) of every head during training without chain of thought on a small pool, one"
     " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; here "
-    "(16, 4) and 2000 inputs, one layer (the demo: (14, 3) and 600)."
+    "(14, 3) and 600 inputs, one layer, five seeds of which one is drawn."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 45, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 5, "paper": 4e5}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool(f"1 × {heads}", 24, heads=heads) for heads in (1, 2)],
     "demo": [demo_pool(f"1 × {heads}", 600, heads) for heads in (1, 4)],
-    "reference": [narrow_pool(f"1 × {heads}", 2000, heads) for heads in (2, 4)],
+    "reference": [reference_pool(f"1 × {heads}", 600, heads=heads, seed=seed) for heads in (1, 2, 4) for seed in FRESH],
     "paper": [paper_pool(f"{layers} × {heads}", 10_000, layers, heads) for layers, heads in ((1, 2), (2, 3), (4, 4))],
 }
 
 
 def plot(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw the entropies of one shape per panel, accuracy in grey."""
-    figure, panels = new_figure(5.2 * len(rows), 4.2, 1, len(rows), squeeze=False, sharey=True)
-    for axes, row in zip(panels[0], rows, strict=True):
+    """Draw the entropies of one shape per panel, accuracy in grey: of the first seed that learned, or of the first."""
+    shown = [next((row for row in cell.rows if samples(row)), cell.rows[0]) for cell in pool_cells(rows)]
+    figure, panels = new_figure(5.2 * len(shown), 4.2, 1, len(shown), squeeze=False, sharey=True)
+    for axes, row in zip(panels[0], shown, strict=True):
         draw_entropy(axes, row)
         draw_accuracy(axes, row, color="0.55", linewidth=2.2, label="accuracy")
-        axes.set_title(f"{shape_name(row)} (layers × heads)", fontsize=11)
+        axes.set_title(f"{shape_name(row)} (layers × heads), seed {row.config.training.seed}", fontsize=11)
         fallen, risen = fell_before_jump(row)
         if samples(row) is not None and fallen is not None and risen is not None:
             axes.axvline(fallen, color=colour(1), linewidth=0.9, linestyle=":")
@@ -54,10 +58,16 @@ table = training_table
 
 
 def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
-    """Say which happens first."""
-    lines = []
-    for row in rows:
-        fallen, risen = fell_before_jump(row)
-        learned = "learned" if samples(row) is not None else "not learned"
-        lines.append(f"{shape_name(row)} ({learned}): entropy half down at step {fallen}, accuracy half up at {risen}")
-    return [Finding("Entropy falls as accuracy rises.", "; ".join(lines) + ".")]
+    """Say which happens first, and how low entropy falls where nothing is learned."""
+    return [Finding("Entropy falls as accuracy rises.", f"{'; '.join(map(_found, pool_cells(rows)))}.")]
+
+
+def _found(cell: Cell) -> str:
+    learned = [fell_before_jump(row) for row in cell.rows if samples(row) is not None]
+    steps = ", ".join(f"{fallen} and {risen}" for fallen, risen in learned) or "–"
+    failed = sorted(lowest_entropy(row) for row in cell.rows if samples(row) is None)
+    low = f"; lowest entropy of the seeds that did not learn {failed[0]:.2f}–{failed[-1]:.2f}" if failed else ""
+    return (
+        f"{shape_name(cell.rows[0])}: {cell.reached} of {len(cell.rows)} seeds learned, entropy half down and accuracy "
+        f"half up at steps {steps}{low}"
+    )

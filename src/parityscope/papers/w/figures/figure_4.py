@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import new_figure
+from parityscope.core.statistics import median
 from parityscope.papers.figure import Finding, Scale
-from parityscope.papers.w.figures.drawing import draw_accuracies, draw_accuracy
+from parityscope.papers.w.figures.drawing import draw_accuracies
 from parityscope.papers.w.multi_pass import (
-    DEMO_K,
-    DEMO_N,
-    NARROW_K,
-    NARROW_N,
+    POOL_K,
+    POOL_N,
     best_accuracy,
     demo_pool,
-    narrow_pool,
     paper_pool,
+    pool_cells,
     pool_name,
+    reference_pool,
     shape_name,
     smoke_pool,
 )
+from parityscope.papers.w.over_seeds import Cell
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
+    FRESH,
     DecoderRow,
     ShownDecoder,
+    laptop,
     narrow,
     paper,
-    samples,
     smoke,
-    solved,
     training_table,
     with_chain,
 )
@@ -42,10 +42,10 @@ TITLE = "W, Figure 4: many passes over a small pool learn without chain of thoug
 TEXT = (
     "Held-out accuracy without chain of thought while one pool of inputs is visited over and over, for several numbers "
     "of layers × heads, beside the same number of steps on fresh samples and a training with chain of thought on the "
-    "same pool (dashed). The paper has (20, 6), 10 000 inputs and 1000 epochs; here (16, 4), 2000 inputs and "
-    "2500 steps at width 64, one layer (the demo: (14, 3), 600 inputs, 600 steps)."
+    "same pool; one line per seed. The paper has (20, 6), 10 000 inputs and 1000 epochs; here (14, 3), 600 inputs and "
+    "1000 steps of 256 at width 128, five seeds (the demo: 600 steps at width 64, one seed)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 19, "reference": 103, "paper": 2e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 19, "reference": 210, "paper": 2e6}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
@@ -56,12 +56,16 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "demo": [
         *(demo_pool(ANSWER, 600, heads) for heads in (1, 4)),
         demo_pool(ANSWER, None, 4),
-        narrow(CHAIN, DEMO_N, DEMO_K, heads=4, pool=600, steps=300),
+        narrow(CHAIN, POOL_N, POOL_K, pool=600, steps=300),
     ],
     "reference": [
-        *(narrow_pool(ANSWER, 2000, heads) for heads in (1, 2, 4)),
-        narrow_pool(ANSWER, None, 4),
-        narrow(CHAIN, NARROW_N, NARROW_K, heads=4, pool=2000, batch=512, steps=1000),
+        *(
+            reference_pool(ANSWER, 600, layers, heads, seed)
+            for layers, heads in ((1, 1), (1, 2), (1, 4), (2, 1))
+            for seed in FRESH
+        ),
+        *(reference_pool(ANSWER, None, seed=seed) for seed in FRESH),
+        *(laptop(CHAIN, POOL_N, POOL_K, pool=600, steps=1000, seed=seed) for seed in FRESH),
     ],
     "paper": [
         *(paper_pool(ANSWER, 10_000, layers, heads) for layers in (1, 2, 3, 4) for heads in (1, 2, 3, 4)),
@@ -71,45 +75,49 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
 }
 
 
+def _cells(rows: Sequence[DecoderRow], chain: bool) -> list[Cell]:
+    return pool_cells(with_chain(rows, chain))
+
+
+def _name(cell: Cell) -> str:
+    row = cell.rows[0]
+    shape = f"{shape_name(row)}, {pool_name(row)}"
+    return f"with CoT, {shape}" if row.config.training.chain_of_thought else shape
+
+
 def plot(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw every shape's accuracy; the training with chain of thought is dashed."""
-    figure, axes = new_figure(8.5, 4.4)
-    without = with_chain(rows, False)
-    draw_accuracies(axes, without, [f"{shape_name(row)}, {pool_name(row)}" for row in without])
-    for row in with_chain(rows, True):
-        draw_accuracy(axes, row, color="0.5", linestyle="--", label=f"with CoT, {pool_name(row)}")
+    """Draw every shape's accuracy, one thin line per seed; the training with chain of thought is the last."""
+    figure, axes = new_figure(9.5, 4.6)
+    cells = [*_cells(rows, False), *_cells(rows, True)]
+    draw_accuracies(axes, cells, [_name(cell) for cell in cells])
     axes.set_title("layers × heads, training inputs", fontsize=11)
     axes.legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-def _epochs(row: DecoderRow) -> str:
-    pool = row.config.training.pool or math.inf  # fresh samples are never seen again
-    return f"{(samples(row) or 0) / pool:.0f} epochs"
 
 
 table = training_table
 
 
 def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
-    """Count the shapes that learn from the pool, and set fresh samples and chain of thought beside them."""
-    pools = [row for row in with_chain(rows, False) if row.config.training.pool is not None]
-    fresh = [row for row in with_chain(rows, False) if row.config.training.pool is None]
-    chain = with_chain(rows, True)
-    done = [f"{shape_name(row)} in {_epochs(row)}" for row in solved(pools)]
-    not_done = [f"{shape_name(row)} stays at {best_accuracy(row):.2f}" for row in pools if samples(row) is None]
-    others = [f"fresh samples in as many steps: {best_accuracy(row):.2f} at best" for row in fresh]
+    """Count the seeds of every shape that learn from the pool; fresh samples and chain of thought beside them."""
+    pools = [cell for cell in _cells(rows, False) if cell.rows[0].config.training.pool is not None]
+    others = [*(cell for cell in _cells(rows, False) if cell not in pools), *_cells(rows, True)]
+    taught = sum(cell.median is not None for cell in pools)
     return [
         Finding(
             "Almost every shape reaches perfect accuracy from a small pool seen many times.",
-            f"{len(done)} of {len(pools)} shapes: {'; '.join([*done, *not_done, *others])}.",
+            f"{taught} of {len(pools)} shapes for more than half of their seeds: {'; '.join(map(_found, pools))}.",
         ),
         Finding(
-            "With CoT a few epochs are enough.",
-            "; ".join(
-                f"with CoT perfect in {_epochs(row)}" if samples(row) else f"with CoT {best_accuracy(row):.3f} at best"
-                for row in chain
-            )
-            + ".",
+            "As many fresh samples do not teach it; with CoT a few epochs are enough.",
+            f"{'; '.join(map(_found, others))}.",
         ),
     ]
+
+
+def _found(cell: Cell) -> str:
+    """Return what became of a cell: how many seeds learned, after how many passes, and the best of the others."""
+    pool, seeds = cell.rows[0].config.training.pool, len(cell.rows)
+    passes = "" if pool is None or not cell.needed else f" in {median(cell.needed) / pool:.0f} epochs"
+    best = f", accuracy at best {max(map(best_accuracy, cell.rows)):.2f}" if cell.reached == 0 else ""
+    return f"{_name(cell)}: {cell.reached} of {seeds} seeds{passes}{best}"

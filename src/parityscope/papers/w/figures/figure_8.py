@@ -10,9 +10,11 @@ from parityscope.core.drawing import new_figure
 from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_map
 from parityscope.papers.w.settings import (
+    FRESH,
     DecoderRow,
     ShownDecoder,
     attention_on_secret,
+    laptop,
     narrow,
     paper,
     smoke,
@@ -23,16 +25,22 @@ ID = "W-figure-8"
 TITLE = "W, Figure 8: two layers, two heads"
 TEXT = (
     "Attention of the positions that predict, on one held-out input, for each layer and head of a decoder trained with "
-    "chain of thought; squares mark the secret bit each next token depends on. The caption says (20, 6), the authors' "
-    "code (40, 20); paper scale has both, reference scale (20, 6) and the demo (12, 4), at width 64."
+    "chain of thought, of the first of five seeds; squares mark the secret bit each next token depends on. The caption "
+    "says (20, 6), the authors' code (40, 20); paper scale has both, reference scale (20, 6) at width 128 and the demo "
+    "(12, 4) at width 48."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 30, "paper": 5e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 100, "paper": 5e4}
+_SHAPE = {"layers": 2, "heads": 2}
+_SHORTER = {"batch": 128, "width": 48, "held_out": 256, "steps": 300, "extra_steps": 20}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
-    "smoke": [smoke("2 × 2", 8, 4, layers=2, heads=2)],
-    "demo": [narrow("2 × 2", 12, 4, layers=2, heads=2, batch=128, width=48, held_out=256, steps=300, extra_steps=20)],
-    "reference": [narrow("2 × 2", 20, 6, layers=2, heads=2, steps=400, extra_steps=50)],
-    "paper": [paper("2 × 2", n, k, layers=2, heads=2, extra_steps=2000) for n, k in ((40, 20), (20, 6))],
+    "smoke": [smoke("2 × 2", 8, 4, **_SHAPE).with_maps()],
+    "demo": [narrow("2 × 2", 12, 4, **_SHAPE, **_SHORTER).with_maps()],
+    "reference": [
+        laptop("2 × 2", 20, 6, **_SHAPE, steps=600, extra_steps=50, held_out=512, seed=seed).with_maps()
+        for seed in FRESH
+    ],
+    "paper": [paper("2 × 2", n, k, **_SHAPE, extra_steps=2000).with_maps() for n, k in ((40, 20), (20, 6))],
 }
 
 
@@ -54,21 +62,20 @@ table = training_table
 
 
 def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
-    """Say how much attention each layer puts on the secret, and how uniform the second one is."""
-    row = rows[0]
-    on_secret = attention_on_secret(row)
-    shares = [f"layer {layer + 1}: {float(values.mean()):.2f}" for layer, values in enumerate(on_secret)]
-    attended = int((on_secret[0] > 0.5).sum())
-    final = row.arrays["entropy"][-1]
-    entropies = [f"layer {layer + 1}: {float(final[layer].mean()):.2f}" for layer in range(len(final))]
+    """Say how much attention each layer puts on the secret, and how uniform the second one is, seed by seed."""
+    attended = [f"{int((attention_on_secret(row)[0] > 0.5).sum())} of {row.config.training.k}" for row in rows]
+    shares = [" and ".join(f"{float(values.mean()):.2f}" for values in attention_on_secret(row)) for row in rows]
+    entropies = [" and ".join(f"{float(layer.mean()):.2f}" for layer in row.arrays["entropy"][-1]) for row in rows]
     return [
         Finding(
             "In the first layer every secret bit is attended to by at least one head.",
-            f"{attended} of {len(on_secret[0])} chain positions put more than half of some first-layer head on their "
-            f"secret bit; best head's average attention there, {', '.join(shares)}.",
+            f"Chain positions that put more than half of some first-layer head on their secret bit, by seed: "
+            f"{'; '.join(attended)}; the best head's average attention there in the first and second layer: "
+            f"{'; '.join(shares)}.",
         ),
         Finding(
             "The second layer's attention is almost uniform.",
-            f"Normalised entropy, averaged over heads: {', '.join(entropies)} (1 is uniform).",
+            f"Normalised entropy of the first and second layer, averaged over heads, by seed: {'; '.join(entropies)} "
+            "(1 is uniform).",
         ),
     ]

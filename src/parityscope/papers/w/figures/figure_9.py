@@ -8,16 +8,24 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import Finding, Scale
-from parityscope.papers.w.multi_pass import best_accuracy, guessing_bound, pool_name, shape_name, smoke_pool
+from parityscope.papers.w.multi_pass import (
+    best_accuracy,
+    guessing_bound,
+    pool_cells,
+    pool_name,
+    shape_name,
+    smoke_pool,
+)
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
+    FRESH,
     PAPER_RATES,
     DecoderRow,
     ShownDecoder,
+    laptop,
     narrow,
     paper,
-    samples,
     smoke,
     training_table,
     with_chain,
@@ -27,27 +35,28 @@ ID = "W-figure-9"
 TITLE = "W, Figure 9: (20, 12) without chain of thought"
 TEXT = (
     "Best held-out accuracy during training on the (20, 12) problem for several shapes, learning rates and pools, "
-    "without chain of thought (dots) and with it (squares). The caption says that training with CoT fails; the text and"
-    " the computation say without. The bar is the largest accuracy that guessing reaches on the held-out set in all "
-    "evaluations of a run, at six standard deviations."
+    "without chain of thought (dots) and with it (squares), one mark per seed. The caption says that "
+    "training with CoT fails; the text and the computation say without. The bar is the largest accuracy that guessing "
+    "reaches on the held-out set in all evaluations of a run, at six standard deviations."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 45, "paper": 8e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 90, "paper": 8e6}
 _EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
-_SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50}
+_SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50, "held_out": 2048}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool(ANSWER, 24), smoke(CHAIN, pool=24)],
     "demo": [
-        narrow(ANSWER, 20, 12, chain_of_thought=False, heads=4, pool=10_000, **{**_SHORT, "steps": 200}),
-        narrow(CHAIN, 20, 12, heads=4, pool=10_000, steps=400, held_out=512),
+        narrow(ANSWER, 20, 12, chain_of_thought=False, pool=10_000, **{**_SHORT, "steps": 200}),
+        narrow(CHAIN, 20, 12, pool=10_000, steps=400),
     ],
     "reference": [
         *(
-            narrow(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, **_SHORT)
+            laptop(ANSWER, 20, 12, chain_of_thought=False, heads=heads, pool=pool, seed=seed, **_SHORT)
             for heads in (1, 4)
             for pool in (10_000, None)
+            for seed in FRESH
         ),
-        *(narrow(CHAIN, 20, 12, pool=pool, steps=600) for pool in (10_000, None)),
+        *(laptop(CHAIN, 20, 12, pool=pool, steps=1000, seed=seed) for pool in (10_000, None) for seed in FRESH),
     ],
     "paper": [
         *(
@@ -73,18 +82,21 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
 }
 
 
+def _name(row: DecoderRow) -> str:
+    return f"{row.config.label}, {shape_name(row)}, {pool_name(row)}, rate {row.config.training.learning_rate:g}"
+
+
 def plot(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw the best accuracy of every configuration."""
-    figure, axes = new_figure(9, 1.6 + 0.36 * len(rows))
-    for y, row in enumerate(rows):
+    """Draw the best accuracy of every configuration and seed."""
+    names = list(dict.fromkeys(map(_name, rows)))
+    figure, axes = new_figure(9, 1.6 + 0.36 * len(names))
+    for row in rows:
         chain = row.config.training.chain_of_thought
-        axes.plot(best_accuracy(row), y, "s" if chain else "o", color=colour(0 if chain else 1), markersize=7)
+        place = names.index(_name(row))
+        style = {"color": colour(0 if chain else 1), "markersize": 7, "fillstyle": "none"}
+        axes.plot(best_accuracy(row), place, "s" if chain else "o", **style)
     axes.axvline(guessing_bound(rows[0]), color="0.5", linewidth=1)
-    names = [
-        f"{row.config.label}, {shape_name(row)}, {pool_name(row)}, rate {row.config.training.learning_rate:g}"
-        for row in rows
-    ]
-    axes.set(yticks=range(len(rows)), yticklabels=names, xlabel="best held-out accuracy", xlim=(0.45, 1.02))
+    axes.set(yticks=range(len(names)), yticklabels=names, xlabel="best held-out accuracy", xlim=(0.45, 1.02))
     axes.invert_yaxis()
     return figure
 
@@ -96,18 +108,15 @@ def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Count configurations above guessing."""
     without, chain = with_chain(rows, False), with_chain(rows, True)
     above = [row for row in without if best_accuracy(row) > guessing_bound(row)]
-    listing = "; ".join(
-        f"{pool_name(row)}: " + (f"{samples(row):,} examples" if samples(row) else f"{best_accuracy(row):.3f} at best")
-        for row in chain
-    )
+    listing = "; ".join(f"{pool_name(cell.rows[0])}: {cell}" for cell in pool_cells(chain))
     return [
         Finding(
             "Without CoT no configuration achieves non-trivial accuracy on (20, 12).",
-            f"{len(above)} of {len(without)} configurations exceed what guessing can give "
+            f"{len(above)} of {len(without)} trainings exceed what guessing can give "
             f"({guessing_bound(rows[0]):.3f}); the best reaches {max(map(best_accuracy, without)):.3f}.",
         ),
         Finding(
             "With CoT 10 000 inputs for 6 epochs are enough, or about 60 000 fresh samples.",
-            f"With CoT: {listing}.",
+            f"With CoT, examples needed: {listing}.",
         ),
     ]

@@ -1,0 +1,212 @@
+"""The named numbers of the later sections: engines, one step, chain of thought, tables, verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from evidence import Evidence, Named
+from spelling import NONE, counted, decimal, listed, plain, power, ranged, share, total, whole
+
+from parityscope.core.engine_cards import AUTO
+from parityscope.core.statistics import median
+from parityscope.papers.claim import Context
+from parityscope.papers.registry import load_figure, named_claims
+from parityscope.papers.w.figures.plateau import BASE, LINKS
+from parityscope.papers.w.over_seeds import Cell, Law, cells_by, exponential, line, reached_pairs
+from parityscope.papers.w.settings import samples
+from parityscope.papers.wording import OURS, tallies
+from parityscope.records import Row
+from parityscope.theory import polylog_numbers
+
+_ANSWERED = {"even": "even", "log-normal": "log-normal", "half-trained": "half on $B$"}
+
+
+def engines(evidence: Evidence) -> Named:
+    """What an exact or certified risk costs, and how much less is known of a gradient."""
+    asked = [row for row in evidence.rows("engine-cost") if row.config.engine == AUTO]
+    sizes = sorted({row.config.n for row in asked})
+    table = []
+    for kind, name in _ANSWERED.items():
+        mine = {row.config.n: row.numbers for row in asked if row.config.attention == kind}
+        for what in ("engine", "error", "seconds"):
+            line = {
+                "engine": [mine[n].engine if n in mine else NONE for n in sizes],
+                "error": [power(mine[n].error_bound) if n in mine else NONE for n in sizes],
+                "seconds": [decimal(mine[n].seconds, 1) if n in mine else NONE for n in sizes],
+            }[what]
+            table.append([name if what == "engine" else "", what, *line])
+    return Named({}, {"engines": table, "engines.sizes": [[whole(n) for n in sizes]]})
+
+
+def lattice(evidence: Evidence) -> Named:
+    """What the lattice proves of a value and of a gradient, how wrong it really is, and how quick the exact engine."""
+    stored, split = evidence.certified(), evidence.benchmark("risk", "split n=24")
+    large, beside = stored["large"], stored["beside"]
+    return Named(
+        {
+            "lattice.n": str(large["n"]),
+            "lattice.proved": power(large["proved"]),
+            "lattice.gradient.proved": power(large["proved_gradient"]),
+            "lattice.beside.n": str(beside["n"]),
+            "lattice.beside.proved": power(beside["proved"]),
+            "lattice.beside.gradient.proved": power(beside["proved_gradient"]),
+            "lattice.beside.error": power(beside["error"]),
+            "lattice.beside.gradient.error": power(beside["gradient_error"]),
+            "split.ratio": decimal(split["ratio"], 1),
+            "split.n": str(split["setting"]["n"]),
+        }
+    )
+
+
+def one_step(evidence: Evidence) -> Named:
+    """One step for a pair: loss on the worst of all inputs, and the fewest numbers."""
+    varied = [row for row in evidence.rows("H2-error") if row.config.label == "size" and row.config.variance == 1]
+    fewest = evidence.rows("H2-parameters")
+    few = max(fewest, key=lambda row: row.config.n)
+    table = [
+        [
+            power(row.config.training.n) if row.config.training.n >= 10_000 else whole(row.config.training.n),
+            whole(2 * int(row.config.training.recipe.numbers_per_head)),
+            counted(sum(row.numbers.recovered), len(row.numbers.recovered)),
+            share(*total([[loss < 0.1 for loss in row.numbers.worst_loss]])),
+            decimal(median(row.numbers.worst_loss), 1),
+        ]
+        for row in varied
+    ]
+
+    def softmax(kind: str) -> str:
+        return (
+            evidence.measured("H2-softmax", f"share of seeds isolated by {kind}")
+            .replace("%–", "–")
+            .replace("/", " of ")
+        )
+
+    learns = "share of trials that lose less than 0.1 on every input from the examples that name the pair"
+    return Named(
+        {
+            "step.fewest.d": power(few.config.n),
+            "step.fewest": f"{few.numbers.median:g}",
+            "step.fewest.polylog": str(polylog_numbers(few.config.n)),
+            "step.fewest.threshold": whole(2 * math.log2(few.config.n)),
+            "step.softmax": softmax("softmax"),
+            "step.linear": softmax("linear attention"),
+            "step.sigmoid": softmax("a sigmoid that starts uniform"),
+            "step.sigmoid.anywhere": softmax("a sigmoid that starts anywhere"),
+            "step.learns": evidence.measured("H2-samples", learns).replace("%–", "–").replace("/", " of "),
+        },
+        {"step": table},
+    )
+
+
+def chain(evidence: Evidence) -> Named:
+    """Samples with and without a chain of thought, and where trained decoders look."""
+    rows = evidence.rows("W-figure-1")
+    maps = [row for row in evidence.rows("W-figure-3") if row.config.label == "attention map"]
+    first, looking = rows[0].config.training, maps[0].config.training
+    looks = sorted({decimal(row.numbers.secret_attention, 2) for row in maps})
+    three = named_claims(["W-theorem-3"])[0].needs(Context(evidence.scale))[0].settings
+    return Named(
+        {
+            "chain.n": str(first.n),
+            "chain.width": str(first.width),
+            "chain.seeds": str(len({row.config.training.seed for row in rows})),
+            **_hardest(rows, "chain.with", with_chain=True),
+            **_hardest(rows, "chain.without", with_chain=False),
+            "chain.line": _law(line, rows, with_chain=True),
+            "chain.factor": _law(exponential, rows, with_chain=False),
+            "chain.look.n": str(looking.n),
+            "chain.look.k": str(looking.k),
+            "chain.look": looks[0] if len(looks) == 1 else f"{looks[0]} to {looks[-1]}",
+            "chain.look.heads": ranged(row.config.training.heads for row in maps),
+            "chain.look.trainings": str(len(maps)),
+            "chain.three.n": str(three.n),
+            "chain.three.k": str(three.k),
+            "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token right")),
+            "chain.failing": _lemmas(evidence, "fails"),
+            "chain.part": _lemmas(evidence, "holds in part"),
+        }
+    )
+
+
+def _hardest(rows: list[Row[Any, Any]], name: str, *, with_chain: bool) -> dict[str, str]:
+    """Return the largest k that most seeds learn, the samples they need, and the largest k that was tried."""
+    mine = [row for row in rows if row.config.training.chain_of_thought == with_chain]
+    cells = cells_by(mine, lambda training: training.k)
+    learned = [k for k, cell in cells.items() if cell.median is not None]
+    if not learned:
+        return {f"{name}.k": "none", f"{name}.samples": NONE, f"{name}.tried": str(max(cells))}
+    return {
+        f"{name}.k": str(max(learned)),
+        f"{name}.samples": _needed(cells[max(learned)]),
+        f"{name}.tried": str(max(cells)),
+    }
+
+
+def _law(law: Callable[..., Law | None], rows: list[Row[Any, Any]], *, with_chain: bool) -> str:
+    """Return a law fitted to every seed that got everything right, with its 95 % interval."""
+    mine = [row for row in rows if row.config.training.chain_of_thought == with_chain]
+    found = law(reached_pairs(cells_by(mine, lambda training: training.k)))
+    return NONE if found is None else str(found).replace(",", "")
+
+
+def plateau(evidence: Evidence) -> Named:
+    """Where short chains get stuck with one head, and what ends it."""
+    rows = evidence.rows("W-plateau")
+
+    def learned(label: str, k: int | None = None) -> str:
+        own = [row for row in rows if row.config.label == label and k in (None, row.config.training.k)]
+        return counted(sum(samples(row) is not None for row in own), len(own))
+
+    return Named(
+        {
+            "plateau.k": str(rows[0].config.training.k),
+            "plateau.base": learned(BASE),
+            "plateau.heads": learned("four heads"),
+            "plateau.width": learned("W's width 720"),
+            "plateau.skip": learned("no loss on the first link"),
+            "plateau.start": learned("wider start"),
+            "plateau.long": str(max(row.config.training.k for row in rows)),
+            "plateau.long.learned": learned(LINKS, max(row.config.training.k for row in rows)),
+        }
+    )
+
+
+def _needed(cell: Cell) -> str:
+    """Return the samples needed: the median over seeds and their range, and how many seeds got there if not all."""
+    assert cell.median is not None
+    some = "" if cell.reached == len(cell.rows) else f", {counted(cell.reached, len(cell.rows))}"
+    return f"{whole(cell.median)} ({whole(cell.needed[0])}–{whole(cell.needed[-1])}{some})"
+
+
+def _spelled(measured: str) -> str:
+    """Return a share as stored, in the paper's spelling."""
+    return measured.replace("/", " of ").replace("%–", "–")
+
+
+def _lemmas(evidence: Evidence, verdict: str) -> str:
+    found = [claim.id.removeprefix("W-lemma-") for claim in evidence.claims.values() if claim.id.startswith("W-lemma-")]
+    chosen = [number for number in found if evidence.claims[f"W-lemma-{number}"].verdict == verdict]
+    return listed(chosen) if chosen else "none"
+
+
+def tables(evidence: Evidence) -> Named:
+    """Who finds hidden interactions in tables, in the words of the stored benchmark."""
+    rows = evidence.rows("estimator-benchmark")
+    return Named(
+        {"fit.finding": plain(load_figure("estimator-benchmark").findings(rows)[0].here), "fit.kinds": str(len(rows))}
+    )
+
+
+def verdicts(evidence: Evidence) -> Named:
+    """How many statements got which verdict."""
+    claims = evidence.all_claims()
+    ours = sum(claim.paper == OURS for claim in claims)
+    return Named(
+        {
+            "claims.papers": str(len(claims) - ours),
+            "claims.own": str(ours),
+        },
+        {"claims": [[tally.name, *tally.cells()] for tally in tallies(claims)]},
+    )

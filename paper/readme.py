@@ -1,0 +1,270 @@
+"""Every number of the README with the row behind it: the shortest write-up quotes the rows as the paper does.
+
+    python paper/readme.py reference-output      # writes docs/results/readme-numbers.md, and compares
+
+The table of what learned and the table of speeds are compared with their rows elsewhere (tests/test_readme.py,
+benchmarks/quote.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evidence import PROJECT, Evidence, NoEvidence
+
+from parityscope.core.atomic_files import write_atomically
+from parityscope.papers.h1.ends import Ends
+from parityscope.papers.w.over_seeds import cells_by
+from parityscope.papers.w.settings import with_chain
+from parityscope.papers.wording import OURS, tallies
+
+README, PAGE = PROJECT / "README.md", PROJECT / "docs" / "results" / "readme-numbers.md"
+FRONTIER = PROJECT / "benchmarks" / "fit_frontier.json"
+# What is not measured but chosen or defined: sizes of examples, formulas, versions, the names of things.
+_NO_MEASUREMENT = re.compile(
+    r"\b[A-Z]\d\b|Theorem \d+|Figure \d+|arXiv [\d.v]+|2ⁿ|\bk [=≤] \d+|\b\d?k\b( − 1)?|\d?⌈[^⌉]*⌉|±1|3\.1\d\+?|"
+    r"n = [\d ⁵]+|\(\d[\d ]*, \d+\)|risk to 0\b|N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|10⁻⁹"
+)
+
+
+class Quote(NamedTuple):
+    """A piece of the README's text that holds numbers, and the command or file whose rows they are counted from."""
+
+    text: str
+    source: str
+
+
+def quotes(evidence: Evidence) -> list[Quote]:
+    """Return every piece with measured numbers, as the rows have it now."""
+    return [
+        quote
+        for section in (_heads, _concave, _engines, _steps, _chain, _fit, _verdicts)
+        for quote in section(evidence)
+    ]
+
+
+def _figure(name: str) -> str:
+    return f"`parityscope reproduce {name} --scale reference`"
+
+
+def _heads(evidence: Evidence) -> Iterator[Quote]:
+    rows = [row for row in evidence.rows("H1-where-it-ends") if isinstance(row.config, Ends)]
+    ended = [one for row in rows for one in row.numbers.in_strict_minimum]
+    learned = sum(one for row in rows for one in row.numbers.learned)
+    risks = [float(one.risk) for row in rows for one in row.numbers.minima]
+    source = _figure("H1-where-it-ends")
+    yield Quote(f"{sum(ended)} of {len(ended)} of its own starts descent ends in a strict local minimum", source)
+    yield Quote(f"rate {rows[0].config.rate:g}, where every step lowers the risk", source)
+    yield Quote(f"minima with risks of {min(risks):.1f} to {max(risks):.0f}", source)
+    yield Quote(f"{learned} of the {len(ended)} starts reach 0.01", source)
+    drawn = evidence.rows("heads-lock-on")[0].config.training
+    yield Quote(f"The first of {len(drawn.seeds)} seeds is drawn", _figure("heads-lock-on"))
+
+
+def _concave(evidence: Evidence) -> Iterator[Quote]:
+    faces = evidence.rows("P-faces")
+    runs = sum(len(row.numbers.face) for row in faces)
+    agreed = runs - sum(row.numbers.disagreements for row in faces)
+    yield Quote(f"{agreed} of {runs} runs agreed", _figure("P-faces"))
+    shown = {(20, 3), (100, 5), (1000, 10)}
+    of = {
+        method: [
+            row
+            for row in evidence.rows("P-numbers")
+            if row.config.method == method and (row.config.training.n, row.config.training.k) in shown
+        ]
+        for method in ("concave, 2k log n signs, Newton", "bounded, k heads")
+    }
+    ours, others = ([row.numbers for row in rows] for rows in of.values())
+    (least,) = {f"{one.share.successes} of {one.share.trials}" for one in ours}
+    steps = [one.median_steps for one in ours]
+    source = _figure("P-numbers")
+    yield Quote(f"{_listed(one.parameters for one in ours)} in all at (20, 3), (100, 5) and (1000, 10)", source)
+    yield Quote(f"learns {least} fresh seeds in {min(steps):g} to {max(steps):g} Newton steps", source)
+    yield Quote(f"`bounded` trains {_listed(one.parameters for one in others)}", source)
+
+
+def _engines(evidence: Evidence) -> Iterator[Quote]:
+    proved = [
+        one["setting"]["proved_error"]
+        for one in evidence.measurements("lattice")
+        if one["setting"]["n"] <= 200 and "attention" in one["setting"]
+    ]
+    if max(proved) > 1e-9:
+        raise NoEvidence(f"the largest proved error is {max(proved):.1e}, not 10⁻⁹: `parityscope bench lattice`")
+    yield Quote("a proved error of 10⁻⁹ for any attention we tried to n = 200", "`parityscope bench lattice`")
+
+
+def _steps(evidence: Evidence) -> Iterator[Quote]:
+    rows = [row for row in evidence.rows("H2-error") if row.config.label == "size" and row.config.variance == 1]
+    row = next(row for row in rows if row.config.training.n == 100_000)
+    right = sum(loss < 0.1 for loss in row.numbers.worst_loss)
+    numbers = int(row.config.training.recipe.numbers_per_head)
+    source = _figure("H2-error")
+    yield Quote(f"2 × {numbers} trained numbers, the loss is below 0.1 on *every* input", source)
+    yield Quote(f"{right} of {len(row.numbers.worst_loss)} seeds", source)
+    three = evidence.measured("W-theorem-3", "share of fresh seeds with every token right").split(" ")[0]
+    yield Quote(
+        f"perfect for {three.replace('/', ' of ')} fresh seeds at n = 20, k = 4", "`parityscope claims W-theorem-3`"
+    )
+
+
+def _chain(evidence: Evidence) -> Iterator[Quote]:
+    rows = evidence.rows("W-figure-1")
+    easy, hard = (cells_by(with_chain(rows, chain), lambda training: training.k) for chain in (True, False))
+    last, alone = max(easy), max(k for k, cell in hard.items() if cell.reached == len(cell.rows))
+    beyond = hard[alone + 1]
+    yield Quote(
+        f"{easy[last].reached} of {len(easy[last].rows)} seeds learn k = {last} at n = {rows[0].config.training.n} "
+        f"(median {_spaced(easy[last].median)} examples). Without, k = {alone} takes {_spaced(hard[alone].median)}, "
+        f"and k = {alone + 1} is learned by {beyond.reached} of {len(beyond.rows)} seeds within "
+        f"{_spaced(beyond.budget)}",
+        _figure("W-figure-1"),
+    )
+    said = evidence.claims["W-figure-6"].number
+    source = "`parityscope entropy`, judged by `parityscope claims W-figure-6`"
+    lower = _listed(re.findall(r"lower in (\d+)%", said))
+    yield Quote(f"thought in {lower} % of heads", source)
+    equal = _listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", said))
+    yield Quote(f"at equal counts of positions in {equal} %", source)
+
+
+def _fit(_: Evidence) -> Iterator[Quote]:
+    stored = json.loads(FRONTIER.read_text())
+    found = stored["frontier"]
+    source = "`python benchmarks/fit_frontier.py`"
+    (shares,) = {f"{one['found']} of {one['tables']}" for one in found}
+    of = {(one["n"], one["k"], one["noise"]): one for one in found}
+    four = of[1000, 4, 0.2]
+    size = f"{four['k']} hidden columns among {four['n']}, {four['rows']} rows and a fifth of the labels wrong"
+    yield Quote(f"{size} it named all four in {shares} tables", source)
+    yield Quote(f"(median {four['processor']:.1f} s)", source)
+    wrong, tried = (sum(one[what] for one in stored["labelings"]) for what in ("found", "labelings"))
+    yield Quote(f"it raised {wrong} false alarms in {tried}", source)
+
+
+def _verdicts(evidence: Evidence) -> Iterator[Quote]:
+    claims = evidence.all_claims()
+    ours = sum(claim.paper == OURS for claim in claims)
+    source = "`parityscope claims`, stored in docs/results/claims.json"
+    yield Quote(f"{len(claims) - ours} statements of the papers and {ours} of our own", source)
+    names = {"H1": "H1's {}, ", "H2": "H2's {} (our reading) ", "W": "W's {}, ", "our own": "our own {}, "}
+    for tally in tallies(claims):
+        if tally.name in names:
+            yield Quote(names[tally.name].format(tally.statements) + _counted(tally.verdicts, tally.apart), source)
+
+
+_SAID = {
+    "holds": ("holds", "hold"),
+    "holds in part": ("holds in part", "hold in part"),
+    "fails": ("fails", "fail"),
+    "proved": ("is proved", "are proved"),
+    "not testable here": ("cannot be judged here", "cannot be judged here"),
+}
+
+
+def _counted(verdicts: Mapping[str, int], beyond: int) -> str:
+    """Return how many got which verdict, in words.
+
+    >>> _counted({"holds": 3, "fails": 1}, 1)
+    '3 hold, 1 fails and 1 cannot be refuted by any computation'
+    """
+    said = [f"{verdicts[name]} {words[verdicts[name] > 1]}" for name, words in _SAID.items() if verdicts.get(name)]
+    return _listed(said + ([f"{beyond} cannot be refuted by any computation"] if beyond else []))
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Return values as in a sentence.
+
+    >>> _listed([19, 48, 140])
+    '19, 48 and 140'
+    """
+    *first, last = map(str, values)
+    return f"{', '.join(first)} and {last}"
+
+
+def _spaced(count: float | None) -> str:
+    """Return a count with its thousands apart.
+
+    >>> _spaced(4000), _spaced(230_000)
+    ('4000', '230 000')
+    """
+    assert count is not None, "half of the seeds and more did not get there"
+    return f"{count:,.0f}".replace(",", " ") if count >= 10_000 else f"{count:.0f}"
+
+
+def differing(readme: str, told: Iterable[Quote]) -> list[Quote]:
+    """Return the quotes that the README does not hold word by word.
+
+    >>> differing("It took 3  s.", [Quote("took 3 s", "a"), Quote("took 4 s", "b")])
+    [Quote(text='took 4 s', source='b')]
+    """
+    flat = " ".join(readme.split())
+    return [quote for quote in told if quote.text not in flat]
+
+
+def unsupported(readme: str, told: Iterable[Quote]) -> list[str]:
+    """Return the numbers of the README's prose, up to its commands, that no quote holds.
+
+    >>> unsupported("It took 3 s at n = 20, and then 5.", [Quote("took 3 s", "a")])
+    ['5']
+    """
+    prose = readme.split("## On the command line", maxsplit=1)[0]
+    for apart in (
+        r"```.*?```",
+        r"^    .*$",
+        r"^\|.*$",
+        r"\]\([^)]*\)",
+        r"`[^`]*`",
+        r"\(95 % intervals:.*?at 20, 3\.\)",
+        r"^\d\. ",
+    ):
+        prose = re.sub(apart, " ", prose, flags=re.S | re.M if apart.startswith("`") else re.M)
+    flat = " ".join(prose.split())
+    for quote in sorted(told, key=lambda quote: -len(quote.text)):
+        flat = flat.replace(_plain(quote.text), " ")
+    return re.findall(r"\d[\d.]*\d|\d", _NO_MEASUREMENT.sub(" ", flat))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"`[^`]*`", " ", text).split())
+
+
+_HEAD = (
+    "# The README's numbers",
+    "",
+    "Every measured number of the README's prose, and the command whose stored rows it is counted from. Written from "
+    "the rows (`make docs-results`); a test compares the README with it, and finds a number that is not listed. The "
+    "README's table of what learned is compared with [its figure](figures.md#H1-success), its table of speeds with "
+    "[the benchmarks](benchmarks.md).",
+    "",
+    "| the README says | from |",
+    "|---|---|",
+)
+
+
+def page(told: Iterable[Quote]) -> str:
+    """Return the list as a page."""
+    lines = [f"| {quote.text.replace('[', '').replace(']', '')} | {quote.source} |" for quote in told]
+    return "\n".join((*_HEAD, *lines, ""))
+
+
+def main() -> None:
+    """Write the page, and stop where the README says something else."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce`")
+    told = quotes(Evidence(parser.parse_args().folder))
+    write_atomically(PAGE, page(told).encode())
+    wrong = differing(README.read_text(), told)
+    if wrong:
+        sys.exit("the README says something else than its rows:\n" + "\n".join(f"  {one.text}" for one in wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The time a search may take: what a person writes, a deadline that solvers look at, and how far it has come."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from parityscope.core.errors import InvalidInput
+
+Progress = Callable[[float, str], None]
+DEFAULT_SECONDS = 30.0
+now = time.perf_counter  # benchmarks on a busy machine count processor time instead
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
+
+
+def seconds_of(budget: Any) -> float:
+    """Return a budget in seconds: a number, or text such as "30s", "2m" or "1.5h"; None is 30 seconds.
+
+    >>> seconds_of("2m"), seconds_of(5), seconds_of(None)
+    (120.0, 5.0, 30.0)
+    >>> seconds_of("soon")
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: budget must be a time such as "30s", "2m" or a number of seconds, got 'soon'
+    """
+    if budget is None:
+        return DEFAULT_SECONDS
+    seconds = math.nan
+    written = _WRITTEN.fullmatch(str(budget).lower())
+    if written is not None and not isinstance(budget, bool) and written[2] in _UNITS:
+        seconds = float(written[1]) * _UNITS[written[2]]
+    if not (0 < seconds < math.inf):
+        raise InvalidInput(f'budget must be a time such as "30s", "2m" or a number of seconds, got {budget!r}')
+    return seconds
+
+
+def time_text(seconds: float) -> str:
+    """Return how long something takes, as people say it.
+
+    >>> time_text(0.02), time_text(42), time_text(400), time_text(7300), time_text(9e9)
+    ('under 0.1 seconds', '42 seconds', '7 minutes', '2 hours', '285 years')
+    """
+    if seconds < 0.1:
+        return "under 0.1 seconds"
+    for unit, size, until in (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 172_800), ("day", 86_400, 6e7)):
+        if seconds < until:
+            amount = f"{seconds / size:.1f}" if seconds < 10 else f"{seconds / size:.0f}"
+            return f"{amount} {unit}{'' if amount == '1' else 's'}"
+    years = seconds / 31_557_600
+    return f"{years:.0f} years" if years < 1e6 else "longer than the age of mankind"
+
+
+@dataclass
+class Clock:
+    """A deadline; `report` tells a listener which share of the time is used and what is going on.
+
+    >>> heard = []
+    >>> clock = Clock(60.0, lambda share, doing: heard.append(doing))
+    >>> clock.report("pairs of 40 columns")
+    >>> heard, clock.left > 59
+    (['pairs of 40 columns'], True)
+    """
+
+    seconds: float
+    progress: Progress | None = None
+    started: float = field(default_factory=lambda: now())  # noqa: PLW0108  whichever it is by then
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return now() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, negative after it."""
+        return self.seconds - self.spent
+
+    def report(self, doing: str) -> None:
+        """Tell the listener, if there is one."""
+        if self.progress is not None:
+            self.progress(min(1.0, self.spent / self.seconds), doing)

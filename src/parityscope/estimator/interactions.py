@@ -1,0 +1,242 @@
+"""Every interaction that a table shows, one after the other, and what each adds to those before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy import ndarray
+
+from parityscope.estimator.blocks import indistinguishable
+from parityscope.estimator.conditional import conditional_log_p
+from parityscope.estimator.evidence import clearly_better, reaches
+from parityscope.estimator.grouping import groups_of, part_of
+from parityscope.estimator.joint import Part, held_out_log_likelihood, held_out_probability
+from parityscope.estimator.rules import Cell, Interaction, Rule, fit_rule, prefers_table, truth_table
+from parityscope.estimator.search import BEYOND_DOUBLE_CHECK, Candidate, Search, Solver
+
+MOST = 12  # a label that needs more parities than this is not a matter of a few interactions
+_ROWS_PER_CELL = 10
+_LN2 = math.log(2)
+_WORTH_A_LOOK = math.log(0.5)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An interaction that a search established: who proposed it, how sure it is, and how it takes part in the rule.
+
+    >>> from parityscope.estimator.bits import Bit
+    >>> pair = Interaction((Bit(1, 0.5), Bit(6, 0.5)), (None, None))
+    >>> proposed = Candidate(pair, "exhaustive", 0.8, log_p=-40.0, replicated=True, log_likelihood=np.zeros(3))
+    >>> Chosen(proposed, -40.0, Part(pair, table=False)).support
+    (1, 6)
+    """
+
+    candidate: Candidate
+    log_p: float  # corrected, given those before it
+    part: Part
+    members: tuple[Chosen, ...] = ()  # several that act together, and are told as one
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """The columns, ascending."""
+        return tuple(sorted({bit.column for bit in self.part.interaction.bits}))
+
+
+@dataclass(frozen=True)
+class FoundInteraction:
+    """One interaction: which columns, of which kind, how sure, and what it adds to those before it.
+
+    `adds` is the gain in log-likelihood on held-out rows over the interactions before it (over the class shares for
+    the first), in bits per row: 1 is a label explained completely. `accuracy` is the held-out accuracy of the joint
+    rule up to and with it. `p_value` is corrected for the whole search: labels dealt at random among the rows that
+    the interactions before it do not tell apart. `block` names, by column, others that these rows cannot tell from it.
+
+    >>> one = FoundInteraction((1, 6), "parity", ("a = 1", "b = 1"), 0.8, -40.0, 0.5, 0.9, {}, "exhaustive", None, [])
+    >>> one.k, one.p_value < 1e-17
+    (2, True)
+    """
+
+    support: tuple[int, ...]
+    kind: str  # "main effect", "parity", "pair table" or "table of … columns"
+    bits: tuple[str, ...]
+    # Correlation with the labels in all rows, negative where the parity is that of the first class; of a table that
+    # several parities make up, that of its own frequencies.
+    strength: float
+    log_p: float
+    adds: float
+    accuracy: float
+    block: dict[int, tuple[int, ...]]
+    solver: Solver
+    interaction: Interaction | None
+    truth_table: list[Cell]
+    rule: Rule | None = None
+
+    @property
+    def k(self) -> int:
+        """The number of columns."""
+        return len(self.support)
+
+    @property
+    def p_value(self) -> float:
+        """The corrected p-value, 0.0 when it is too small for a float."""
+        return math.exp(self.log_p)
+
+
+def select(search: Search, first: Candidate) -> tuple[Chosen, ...]:
+    """Return the interactions that a search established, the given one first.
+
+    A further one is believed when its conditional p-value, corrected for the whole search, reaches alpha and the
+    joint rule with it predicts the held-out rows clearly better; where that p-value is ten times smaller still, not
+    clearly worse is enough. No correction for the number of steps is due: a step is only taken after all before it were
+    believed, so at most one of them can be the first mistake. Those that act together are told as one, the table of
+    their columns; its p-value is that of the least sure of them.
+
+    >>> from parityscope.estimator.answer import Question, ask
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(2000, 12))
+    >>> odd = np.where(random.rand(2000) < 0.5, X[:, 1] ^ X[:, 4], X[:, 7] ^ X[:, 9])
+    >>> found = ask(Question(), X, (1 - 2 * odd).astype(np.int8), random).interactions
+    >>> [(one.support, one.kind) for one in found]
+    [((1, 4), 'parity'), ((7, 9), 'parity')]
+    """
+    found: Candidate | None = first
+    chosen: list[Chosen] = []
+    while found is not None and len(chosen) < MOST:
+        log_p = found.log_p if not chosen else _conditional(search, found, chosen)
+        chosen.append(Chosen(found, log_p, _part(search, found)))
+        found = _next(search, chosen)
+    return _together(search, chosen)
+
+
+def _together(search: Search, chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
+    """Return the interactions with those that act together as one."""
+    parts = [one.part for one in chosen]
+    values = search.values({column for one in chosen for column in one.support})
+    most = search.sizes[0] if search.k_is_known else None
+    told = []
+    for group in groups_of(parts, values, search.labels, alpha=search.alpha, most_columns=most):
+        members = tuple(chosen[place] for place in group)
+        if len(members) == 1:
+            told.append(members[0])
+            continue
+        log_p = max(one.log_p for one in members)
+        told.append(Chosen(members[0].candidate, log_p, part_of(parts, group), members))
+    return tuple(told)
+
+
+def described(search: Search, chosen: Sequence[Chosen], name: Callable[[int], str]) -> tuple[FoundInteraction, ...]:
+    """Return the interactions with everything that is said of them; `name` says what a column is called.
+
+    >>> from parityscope.estimator.clock import Clock
+    >>> from parityscope.estimator.schedule import run
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(300, 8))
+    >>> labels = (1 - 2 * (X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1))).astype(np.int8)
+    >>> search = Search.of(X, labels, [1, 2, 3], False, 0.01, Clock(30.0), random)
+    >>> [one.bits for one in described(search, select(search, run(search, "auto")), "x{}".format)]
+    [('x1 = 1', 'x6 = 1')]
+    """
+    return tuple(_described(search, chosen, place, name) for place in range(len(chosen)))
+
+
+def _part(search: Search, candidate: Candidate) -> Part:
+    if candidate.table:
+        return Part(candidate.interaction, table=True)
+    values = search.values(candidate.support)
+    table = candidate.k > 1 or len(candidate.interaction.levels[0] or ()) > 2
+    return Part(
+        candidate.interaction,
+        table and prefers_table(candidate.interaction, values, search.labels, search.train),
+    )
+
+
+def _next(search: Search, chosen: Sequence[Chosen]) -> Candidate | None:
+    """Return the candidate with the strongest evidence beyond the chosen ones, if any is believed.
+
+    One that consists of another and some more columns has to predict clearly better than that other.
+    """
+    known = {one.support for one in chosen}
+    parts = [one.part for one in chosen]
+    # One that others drown may stand out once they are known.
+    pool = [one for one in search.judged if one.support not in known and one.log_p < _WORTH_A_LOOK]
+    scored = sorted(((_conditional(search, one, chosen), one.k, one.support, one) for one in pool), key=lambda s: s[:3])
+    believed = [(log_p, one) for log_p, _, _, one in scored if reaches(log_p, search.alpha)]
+    if not believed:
+        return None
+    before = _held_out(search, parts)
+    for log_p, candidate in believed:
+        after = _held_out(search, [*parts, _part(search, candidate)])
+        surely = reaches(log_p, BEYOND_DOUBLE_CHECK * search.alpha) and not clearly_better(before, than=after)
+        if not surely and not clearly_better(after, before):
+            continue
+        for _, smaller in sorted(believed, key=lambda one: (one[1].k, one[0])):
+            if set(smaller.support) < set(candidate.support):
+                instead = _held_out(search, [*parts, _part(search, smaller)])
+                if not clearly_better(before, than=instead) and not clearly_better(after, than=instead):
+                    return smaller
+        return candidate
+    return None
+
+
+def _conditional(search: Search, candidate: Candidate, chosen: Sequence[Chosen]) -> float:
+    chi = candidate.interaction.chi(search.values(candidate.support))
+    log_p = conditional_log_p(chi, search.labels, _cells(search, [one.part for one in chosen]))
+    return min(0.0, log_p + search.price(candidate.k))
+
+
+def _cells(search: Search, parts: Sequence[Part]) -> ndarray:
+    """Return which rows the parts do not tell apart: the same parities, and where it counts the same values."""
+    code = np.zeros(len(search.labels), dtype=np.int64)
+    for part in parts:
+        values = search.values(bit.column for bit in part.interaction.bits)
+        finer = part.interaction.cells(values) if part.table else (part.interaction.chi(values) < 0).astype(np.int64)
+        joined = np.unique(code * (int(finer.max()) + 1) + finer, return_inverse=True)[1]
+        if part.table and _ROWS_PER_CELL * (int(joined.max()) + 1) > len(code):
+            coarse = (part.interaction.chi(values) < 0).astype(np.int64)
+            joined = np.unique(code * 2 + coarse, return_inverse=True)[1]
+        code = joined
+    return code
+
+
+def _held_out(search: Search, parts: Sequence[Part]) -> ndarray:
+    columns = {bit.column for part in parts for bit in part.interaction.bits}
+    return held_out_log_likelihood(parts, search.values(columns), search.labels, search.train)
+
+
+def _kind(part: Part) -> str:
+    columns = len({bit.column for bit in part.interaction.bits})
+    if columns == 1:
+        return "main effect"
+    if not part.table:
+        return "parity"
+    return "pair table" if columns == 2 else f"table of {columns} columns"
+
+
+def _described(search: Search, chosen: Sequence[Chosen], place: int, name: Callable[[int], str]) -> FoundInteraction:
+    one = chosen[place]
+    parts, interaction = [other.part for other in chosen[: place + 1]], one.part.interaction
+    values = search.values({bit.column for part in parts for bit in part.interaction.bits})
+    second = held_out_probability(parts, values, search.labels, search.train)
+    gain = (_held_out(search, parts) - _held_out(search, parts[:-1])).mean() / _LN2
+    names = {column: name(column) for column in one.support}
+    rule = fit_rule(interaction, values, search.labels, table=one.part.table)
+    answers = rule.probability(interaction, values) if one.members else interaction.chi(values)
+    found = [indistinguishable(search, member.candidate) for member in one.members or (one,)]
+    blocks = {column: tuple(set(others) - set(one.support)) for some in found for column, others in some.items()}
+    return FoundInteraction(
+        one.support,
+        _kind(one.part),
+        tuple(bit.describe(names[bit.column]) for bit in interaction.bits),
+        float(np.corrcoef(answers, search.labels)[0, 1]),
+        one.log_p,
+        float(gain),
+        float(((second > 0.5) == (search.labels[search.train :] > 0)).mean()),
+        {column: tuple(sorted(others)) for column, others in blocks.items() if others},
+        one.candidate.solver,
+        interaction,
+        truth_table(interaction, values, search.labels, names),
+        rule,
+    )

@@ -1,0 +1,1 @@
+"""How tables come in: a reader per format, what is done with missing values, and columns as numbers."""

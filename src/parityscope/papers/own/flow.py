@@ -1,0 +1,168 @@
+"""Gradient flows that are stiff and take for ever: implicit steps, every run with its own clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from parityscope.problems import Parity
+from parityscope.risk import law_of
+from parityscope.training.objectives import log_correlation
+
+_GAMMA = 1 - math.sqrt(0.5)
+_MOST_STEPS = 4000
+
+
+@runtime_checkable
+class Flow(Protocol):
+    """A flow ż = rate(z) that raises a height, with the derivative of its rate.
+
+    >>> isinstance(HeadFlow(Parity(3, (0, 1))), Flow)
+    True
+    """
+
+    def height(self, z: Tensor) -> Tensor:
+        """Return what rises, one number per run."""
+        ...
+
+    def rate(self, z: Tensor) -> Tensor:
+        """Return ż, one row per run."""
+        ...
+
+    def matrix(self, z: Tensor) -> Tensor:
+        """Return ∂ż/∂z, one matrix per run."""
+        ...
+
+
+class HeadFlow:
+    """The gradient flow ṡ = ∂log C/∂s of heads with free logits, c = Σ_h κ_h·softmax(s_h); all logits in one row.
+
+    Parameters
+    ----------
+    problem : Parity
+        n, k and the hidden positions.
+    masses : sequence of float or None
+        κ of every head, which add up to k; None: one head.
+
+    >>> flow = HeadFlow(Parity(3, (0, 1)))
+    >>> uniform = torch.zeros(1, 3, dtype=torch.float64)
+    >>> [round(rate, 3) for rate in flow.rate(uniform)[0].tolist()]  # up on B, down elsewhere, 0 in all
+    [0.806, 0.806, -1.612]
+    """
+
+    def __init__(self, problem: Parity, masses: Sequence[float] | None = None) -> None:
+        self.problem, self.law = problem, law_of(problem)
+        self.masses = torch.tensor([problem.k] if masses is None else masses, dtype=torch.float64)
+
+    def shares(self, logits: Tensor) -> Float[Tensor, "starts heads n"]:
+        """Return κ_h·softmax(s_h) of every head."""
+        return self.masses[:, None] * torch.softmax(logits.reshape(len(logits), len(self.masses), -1), -1)
+
+    def weights(self, logits: Tensor) -> Float[Tensor, "starts n"]:
+        """Return c, the sum over heads."""
+        return self.shares(logits).sum(1)
+
+    def height(self, logits: Tensor) -> Float[Tensor, " starts"]:
+        """Return log C."""
+        return log_correlation(self.weights(logits), self.law)
+
+    def rate(self, logits: Tensor) -> Float[Tensor, "starts logits"]:
+        """Return ṡ_hj = κ_h a_hj(g_j − ḡ_h) with g = ∂log C/∂c, differentiable in the logits."""
+        shares = self.shares(logits)
+        slope = self._slope(shares.sum(1))
+        return (shares * self._centred(shares, slope)).flatten(1)
+
+    def matrix(self, logits: Tensor) -> Float[Tensor, "starts logits logits"]:
+        """Return ∂ṡ/∂s, from the slope and the curvature of log C, which is a sum over positions."""
+        shares = self.shares(logits).detach()
+        c = shares.sum(1).requires_grad_()
+        slope = self._slope(c)
+        (curvature,) = torch.autograd.grad(slope.sum(), c)
+        centred = self._centred(shares, slope.detach())
+        outer = shares[..., :, None] * shares[..., None, :] / self.masses[:, None, None]
+        softmax = torch.diag_embed(shares) - outer  # ∂c/∂s_h
+        turning = centred[..., None] * softmax - outer * centred[..., None, :]
+        across = softmax.flatten(1, 2)  # (starts, heads·n, n)
+        heads = range(len(self.masses))
+        blocks = [torch.block_diag(*(one[h] for h in heads)) for one in turning]
+        return across @ (curvature[:, :, None] * across.transpose(-1, -2)) + torch.stack(blocks)
+
+    def _slope(self, c: Tensor) -> Tensor:
+        with torch.enable_grad():
+            c = c if c.requires_grad else c.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(log_correlation(c, self.law).sum(), c, create_graph=True)
+        return slope
+
+    def _centred(self, shares: Tensor, slope: Tensor) -> Tensor:
+        slope = slope[:, None]
+        return slope - (shares * slope).sum(-1, keepdim=True) / self.masses[:, None]
+
+
+def rosenbrock(flow: Flow, z: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Take one Rosenbrock step of second order; return also its difference to one of first order.
+
+    >>> flow = HeadFlow(Parity(3, (0, 1)))
+    >>> z, error = rosenbrock(flow, torch.zeros(1, 3, dtype=torch.float64), 0.1)
+    >>> bool(flow.height(z) > flow.height(0 * z)), bool(error.abs().max() < 0.1)
+    (True, True)
+    """
+    identity = torch.eye(z.shape[-1], dtype=z.dtype)
+    along = torch.as_tensor(step, dtype=z.dtype).reshape(-1, 1)
+    factors = torch.linalg.lu_factor(identity - _GAMMA * along[..., None] * flow.matrix(z))
+    first = torch.linalg.lu_solve(*factors, flow.rate(z).detach()[..., None])[..., 0]
+    turned = flow.rate(z + along * first).detach() - 2 * first
+    second = torch.linalg.lu_solve(*factors, turned[..., None])[..., 0]
+    return z + along * (1.5 * first + 0.5 * second), along * (first + second) / 2
+
+
+class Followed(NamedTuple):
+    """Where a flow is at the end, how much its height fell in any step, and the steps taken.
+
+    >>> Followed(torch.zeros(1, 2), fall=-0.5, steps=3).steps
+    3
+    """
+
+    z: Float[Tensor, "runs numbers"]
+    fall: float
+    steps: int
+
+
+def follow(
+    flow: Flow,
+    z: Float[Tensor, "runs numbers"],
+    end: float,
+    *,
+    tolerance: float = 0.01,
+    watch: Callable[[Tensor, Tensor], None] | None = None,
+) -> Followed:
+    """Follow a flow until `end`, every run with steps of its own that err by no more than the tolerance.
+
+    A step that errs by more is taken again, shorter. `watch` sees the time and place of every run.
+
+    >>> flow = HeadFlow(Parity(4, (0, 1)), masses=(1.0, 1.0))
+    >>> start = torch.tensor([[4.0, 0, 0, 0, 4.0, 0, 0, 0]], dtype=torch.float64)  # both heads on the same position
+    >>> flow.weights(follow(flow, start, 1e4).z).round(decimals=1).abs().tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
+    """
+    time, step = torch.zeros(len(z), dtype=z.dtype), torch.full((len(z),), 1e-3, dtype=z.dtype)
+    height, fall, steps = flow.height(z), -math.inf, 0
+    while bool((time < end).any()) and steps < _MOST_STEPS:
+        step = torch.minimum(step, end - time)
+        new, error = rosenbrock(flow, z, step)
+        raised, size = flow.height(new), error.abs().amax(-1) / tolerance
+        fell = height - raised
+        good = size <= 1
+        fall = max(fall, *fell[good & (step > 0)].tolist(), -math.inf)
+        z = torch.where(good[:, None], new, z)
+        time, height = time + torch.where(good, step, 0.0), torch.where(good, raised, height)
+        grown = step * (0.9 / size.clamp(min=1e-9).sqrt()).clamp(0.2, 3.0)
+        step = torch.where(good, grown, torch.minimum(grown, step / 2)).nan_to_num(nan=1e-9)
+        steps += 1
+        if watch is not None:
+            watch(time, z)
+    return Followed(z, fall, steps)

@@ -1,0 +1,211 @@
+"""What an engine is: it says what it covers, how far it goes and what it costs, and it computes a mean with a bound.
+
+A new engine is a class in a file of its own, a card in `core/engine_cards.py`, a line in `registry.py`, and a line in
+the tests' harness.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from parityscope.core.engine_cards import EngineCard
+from parityscope.core.threads import single_threaded
+from parityscope.models.additive import AdditiveScore
+from parityscope.risk.agreement import checked_score
+from parityscope.risk.law import Law
+from parityscope.risk.losses import Loss
+from parityscope.risk.pieces import Pieces
+from parityscope.risk.represent import exact_pieces, loss_pieces, score_range, sign_pieces
+from parityscope.risk.runs import Mean, RunMean, Runs
+
+NEEDS_A_SCORE = "needs a model with an additive score"
+MERGE = 1e-13  # weights this close, relative to the largest, count as equal
+_FIT = 0.02  # seconds: the share of a fit that one of many calls pays
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is asked: the mean of a loss, or the share of right signs, of a model over a law.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> job = Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1))), named_loss("hinge"))
+    >>> job.n, job.k, job.count, job.reach, job.exact
+    (6, 2, 1, (0.0, 2.0), True)
+    """
+
+    model: nn.Module
+    law: Law
+    loss: Loss | None  # None: the share of right signs
+    tolerance: float = 1e-9
+
+    @property
+    def n(self) -> int:
+        """The number of bits."""
+        return self.law.n
+
+    @cached_property
+    def k(self) -> int:
+        """The largest number of hidden bits."""
+        return int(self.law.mask.sum(-1).max())
+
+    @cached_property
+    def score(self) -> AdditiveScore | None:
+        """The model's additive score in double precision, or None."""
+        return checked_score(self.model, self.law.n)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The score and the problems on one run axis."""
+        assert self.score is not None
+        return Runs.of(self.score, self.law)
+
+    @property
+    def count(self) -> int:
+        """The number of runs."""
+        return 1 if self.score is None else len(self.runs.weights)
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether the readout has nothing to train, so that the score carries the whole gradient."""
+        return self.score is not None and not any(p.requires_grad for p in self.score.readout.parameters())
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """An interval with whole ends that holds every score."""
+        assert self.score is not None
+        return score_range(self.score.weights, self.score.offset)
+
+    @cached_property
+    def distinct(self) -> int:
+        """The largest number of distinct weights of a run."""
+        weights = self.runs.weights.detach()
+        gap = MERGE * weights.abs().amax(-1, keepdim=True)
+        return 1 + int((weights.sort(-1).values.diff(dim=-1) > gap).sum(-1).max())
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the function of the score that is averaged is a piecewise polynomial as it is, without a fit."""
+        assert self.score is not None
+        return self.loss is None or exact_pieces(self.score, self.loss.name)
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """The function of the score that is averaged, as piecewise polynomials; None when there is no such form."""
+        if self.score is None or not self.frozen:
+            return None
+        if self.loss is None:
+            return sign_pieces(self.score, self.reach)
+        return loss_pieces(self.score, self.loss.name, self.law.noise, self.tolerance / 2, self.reach)
+
+
+class Engine(ABC):
+    """One way to compute a mean over all inputs.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.enumeration import Enumeration
+    >>> from parityscope.risk.law import law_of
+    >>> job = Job(ParityTransformer(30, 2), law_of(Parity(30, (0, 1))), loss=None)
+    >>> Enumeration().covers(job) is None, Enumeration().limit(job) is None
+    (True, False)
+    """
+
+    card: ClassVar[EngineCard]
+    foresees: ClassVar[bool] = True  # whether its error is known before anything is computed
+
+    @property
+    def name(self) -> str:
+        """What `engine=` calls it."""
+        return self.card.name
+
+    @abstractmethod
+    def covers(self, job: Job) -> str | None:
+        """Return None when the engine computes such means, or the reason in words why it does not."""
+
+    @abstractmethod
+    def limit(self, job: Job) -> str | None:
+        """Return None when the job is not too large for it, or what it would need."""
+
+    @abstractmethod
+    def cost(self, job: Job) -> float:
+        """Return about how many seconds the job takes (value and gradient), from measured constants."""
+
+    def meets(self, job: Job) -> bool:
+        """Say whether its error is known to meet the job's tolerance before anything is computed."""
+        return self.foresees
+
+    def takes_any_bound(self, job: Job) -> bool:
+        """Say whether `auto` takes its answer although the bound may exceed the tolerance."""
+        return False
+
+    @abstractmethod
+    def evaluate(self, job: Job) -> Mean:
+        """Return the mean of every run with its gradient and the bound on its error, rounding included."""
+
+
+class OnPieces(Engine):
+    """An engine on piecewise polynomials of an additive score.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.grouped import Grouped
+    >>> from parityscope.risk.law import law_of
+    >>> Grouped().covers(Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1), bias=0.2)), loss=None))
+    'needs uniform bits, got bias 0.2'
+    """
+
+    fair_bits: ClassVar[bool] = True  # whether it needs them
+
+    def covers(self, job: Job) -> str | None:
+        """Refuse what is no function of one score, a readout that trains, and signs that change at unknown places."""
+        if job.score is None:
+            return NEEDS_A_SCORE
+        if not job.frozen:
+            return "needs a frozen readout"
+        if job.loss is None and job.pieces is None:
+            return "needs a readout whose sign changes at known places (`sign_equivalent`)"
+        if self.fair_bits and job.law.bias != 0.5:
+            return f"needs uniform bits, got bias {job.law.bias}"
+        return None
+
+    def fit_seconds(self, job: Job) -> float:
+        """Return what a call pays for fitted pieces, which are kept for the calls after it."""
+        return 0.0 if not job.frozen or job.exact else _FIT
+
+    def meets(self, job: Job) -> bool:
+        """Fitted pieces meet the tolerance if their proved error does."""
+        if not self.foresees:
+            return False
+        return job.pieces is None or (job.pieces.error <= job.tolerance and job.pieces.error_is == "proved")
+
+
+def one_by_one(job: Job, evaluate: Callable[[Tensor, Tensor, Pieces], RunMean]) -> Mean:
+    """Evaluate run by run, given weights (n,), mask (n,) and pieces; an offset of the score shifts the pieces instead.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.grouped import grouped_risk
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 2, dtype=torch.float64))
+    >>> one_by_one(Job(model, law_of(Parity(2, (0,))), named_loss("squared-hinge")), grouped_risk).value.tolist()
+    [1.0]
+    """
+    assert job.pieces is not None
+    weights, offset, mask = job.runs.tensors
+    with single_threaded(), torch.no_grad():
+        rows = [
+            evaluate(w, m, job.pieces.shifted(o) if o else job.pieces)
+            for w, o, m in zip(weights, offset.tolist(), mask, strict=True)
+        ]
+    return Mean.of_runs(rows)

@@ -1,0 +1,170 @@
+"""The worlds in which our statements on concave learning are false, and those in which they are true."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import torch
+
+from harness.planted import Planted, World
+from parityscope.models.faces import is_face
+from parityscope.models.positions import harmonics
+from parityscope.papers.exact_faces import is_exact_face
+from parityscope.papers.own.claims.coherence import code_with
+from parityscope.papers.own.claims.mirror import squared_log_over_slope
+from parityscope.papers.own.claims.softmax_trap import best_scale
+from parityscope.papers.own.exponential import climb
+from parityscope.papers.own.flow import Followed
+from parityscope.problems import Parity
+from parityscope.training.attention_path import named_set, path_gradients
+from parityscope.training.certificate import Certificate
+from parityscope.training.log_attention import log_attention, log_value
+from parityscope.training.mirror import AttentionGradient
+
+_CLAIMS = "parityscope.papers.own.claims"
+_STEPS = "parityscope.training.mirror.log_attention"
+_AS_IT_IS = World("as it is")
+_certified = AttentionGradient.certificate
+
+
+def _no_face(code, support):
+    return not is_face(code, support)
+
+
+def _downhill(flow, z, end):
+    """Return where one step down log C ends that moves all logits alike besides."""
+    new = z - 0.5 * flow.rate(z).detach() - 0.01
+    return Followed(new, float((flow.height(z) - flow.height(new)).max()), 1)
+
+
+def _gradient_times(factor):
+    """Return log C with a wrong gradient."""
+
+    def scaled(c, hidden):
+        at = log_attention(c, hidden)
+        return at._replace(gradient=factor * at.gradient)
+
+    return scaled
+
+
+def _wavering(scores, hidden, k):
+    return best_scale(scores, hidden, k) - 6 - 3 * (7 * scores.sum(-1)).sin()
+
+
+def _blaming_faces(model, law, steps):
+    """Return a training that certifies what it learns to be out of reach, and nothing else."""
+    climbed = climb(model, law, steps)
+    at_least = climbed.learned.double()
+    return replace(climbed, certificate=Certificate(at_least + torch.inf, at_least, "nothing"))
+
+
+def _boasting(rule):
+    found = _certified(rule)
+    return found._replace(at_most=found.at_most / 1000)
+
+
+def _lifted_gradients(x, y, named, k):
+    return path_gradients(x, y, named, k) + 0.1
+
+
+def _next_door(x, y, k):
+    """Return the named set with every position moved by one."""
+    found = named_set(x, y, k)
+    return found._replace(support=tuple(sorted((position + 1) % x.shape[1] for position in found.support)))
+
+
+PLANTED = {
+    "P-concave": Planted(
+        false=World(
+            "log C upside down, and a sine above its argument",
+            {
+                f"{_CLAIMS}.concave.log_value": lambda c, hidden: -log_value(c, hidden),
+                f"{_CLAIMS}.concave.distance_to_the_sine": lambda w, arithmetic: arithmetic.sin(w) - w,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-face": Planted(false=World("faces taken for others", {f"{_CLAIMS}.faces.is_face": _no_face}), true=_AS_IT_IS),
+    "P-two-k-numbers": Planted(
+        false=World(
+            "one harmonic too few, and faces taken for others",
+            {
+                f"{_CLAIMS}.two_k_numbers.harmonics": lambda n, k: harmonics(n, max(1, k - 1)),
+                f"{_CLAIMS}.two_k_numbers.is_face": _no_face,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-k-heads": Planted(
+        false=World(
+            "a flow downhill, and equal slopes wherever it may rest",
+            {
+                f"{_CLAIMS}.many_heads.follow": _downhill,
+                f"{_CLAIMS}.many_heads.resting_levels": lambda problem, masses, at: [Fraction(1, 2)] * problem.n,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-mirror-rate": Planted(
+        false=World(
+            "a gradient a hundred times too small, and a logarithm too large",
+            {
+                f"{_CLAIMS}.mirror.log_attention": _gradient_times(0.01),
+                _STEPS: _gradient_times(0.01),
+                f"{_CLAIMS}.mirror.squared_log_over_slope": lambda c, at: 2 * squared_log_over_slope(c, at),
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-few-numbers": Planted(
+        false=World(
+            "a gradient of the wrong sign, and faces taken for others",
+            {
+                f"{_CLAIMS}.coherence.log_attention": _gradient_times(-1.0),
+                _STEPS: _gradient_times(-1.0),
+                f"{_CLAIMS}.coherence.is_face": _no_face,
+                f"{_CLAIMS}.coherence._SIZES": (Parity(5, (1, 3)),),  # where all steps that are allowed are few
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-clipped": Planted(
+        false=World(
+            "a clip ten times too large, short codes, and faces taken for others",
+            {
+                f"{_CLAIMS}.clipped.towards": lambda c, hidden: 10 * (hidden.to(c.dtype) - c),
+                f"{_CLAIMS}.clipped.code_with": lambda gram: 1e-3 * code_with(gram),
+                f"{_CLAIMS}.clipped.is_exact_face": lambda code, support: not is_exact_face(code, support),
+                "parityscope.papers.own.flow._MOST_STEPS": 150,  # such a flow is stiffer than its matrix says
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-certificate": Planted(
+        false=World(
+            "faces certified to be none, and upper bounds a thousand times too small",
+            {
+                f"{_CLAIMS}.certificates.climb": _blaming_faces,
+                "parityscope.training.mirror.AttentionGradient.certificate": _boasting,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-paths": Planted(
+        false=World(
+            "a gradient that is lifted everywhere, and sets moved by one position",
+            {f"{_CLAIMS}.paths.path_gradients": _lifted_gradients, f"{_CLAIMS}.paths.named_set": _next_door},
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-softmax-trap": Planted(
+        false=World(
+            "no position beside B, a head that does not move, and a mass that wavers",
+            {
+                f"{_CLAIMS}.softmax_trap.PULL": 0.0,
+                f"{_CLAIMS}.softmax_trap.climb": lambda model, law: climb(model, law, steps=0),
+                f"{_CLAIMS}.softmax_trap.best_scale": _wavering,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+}

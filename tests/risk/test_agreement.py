@@ -1,0 +1,116 @@
+"""Other people's models: what they say about themselves is checked, converted, or refused in one sentence."""
+
+import pytest
+import torch
+
+from additive_model import AdditiveModel
+from parityscope import (
+    Cosine,
+    InvalidInput,
+    Parity,
+    PiecewiseLinear,
+    Readout,
+    Triangle,
+    ZigZag,
+    population_accuracy,
+    population_risk,
+)
+from parityscope.models import Wave
+
+WEIGHTS = 0.97 * torch.linspace(0.05, 0.35, 10, dtype=torch.float64).sqrt() - 0.15  # no score on a kink
+PROBLEM = Parity(10, (1, 7))
+
+
+def described(**answers):
+    """A triangle that says something else about itself."""
+    methods = {name: (lambda self, *range_, answer=answer: answer) for name, answer in answers.items()}
+    return type("Described", (Triangle,), methods)(2)
+
+
+@pytest.mark.parametrize(
+    ("readout", "loss"),
+    [
+        (described(piecewise_linear=PiecewiseLinear((0.0, 1.5), (1.0, -1.0), 0.0, 2.0)), "hinge"),
+        (described(cosine_series=(Wave(1.0, 1.0),)), "hinge"),
+        (described(piecewise_linear=None, analytic=ZigZag(2, 0.1).analytic()), "squared-hinge"),
+    ],
+    ids=["piecewise_linear", "cosine_series", "analytic"],
+)
+def test_a_readout_that_is_not_what_it_says_is_refused(readout, loss):
+    with pytest.raises(InvalidInput, match=r"^\w+\(\) of Described differs from its forward by .* at S = .*: name "):
+        population_risk(AdditiveModel(WEIGHTS, readout), PROBLEM, loss=loss, engine=_engine(readout))
+
+
+def _engine(readout):
+    return "closed-form" if readout.cosine_series() else "split"
+
+
+def test_a_wrong_sign_is_refused_too():
+    readout = described(sign_equivalent=PiecewiseLinear((0.0,), (1.0,), 0.0, -1.0))
+    with pytest.raises(InvalidInput, match="the sign of sign_equivalent"):
+        population_accuracy(AdditiveModel(WEIGHTS, readout), PROBLEM)
+
+
+def test_bounded_must_be_true():
+    loud = type("Loud", (Cosine,), {"forward": lambda self, S: 2 * (torch.pi * S).cos()})()
+    loud.cosine_series = lambda: (Wave(1.0, 2.0),)
+    with pytest.raises(InvalidInput, match="Loud says it is bounded, but"):
+        population_risk(AdditiveModel(WEIGHTS, loud), PROBLEM, loss="hinge")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (((1.0, 0.0), (0.0, 1.0), 0.0, 0.0), "knots must ascend, got 1 before 0"),
+        (((0.0, 1.0), (0.0,), 0.0, 0.0), "one value per knot, got 2 and 1"),
+        (((0.0,), (float("nan"),), 0.0, 0.0), "values of a piecewise-linear function must be finite, got nan"),
+        ((("a",), (1.0,), 0.0, 0.0), "knots of a piecewise-linear function must be numbers"),
+        (((0.0,), (1.0,), 0.0, 0.0, -1.0), "must be 0 or more, got -1"),
+    ],
+)
+def test_knots_are_validated(arguments, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        PiecewiseLinear(*arguments)
+
+
+def test_lists_and_tensors_become_tuples():
+    made = PiecewiseLinear(torch.tensor([0.0, 1.0]), [1, -1], 0, 2)
+    assert made == PiecewiseLinear((0.0, 1.0), (1.0, -1.0), 0.0, 2.0)
+    assert hash(made) == hash(PiecewiseLinear((0.0, 1.0), (1.0, -1.0), 0.0, 2.0))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic", "log-correlation"])
+def test_an_approximation_counts_its_error(loss):
+    coarse = PiecewiseLinear(*((t := torch.linspace(0, 3, 61)).tolist(), (torch.pi * t).cos().tolist()), 0.0, 0.0, 5e-3)
+    readout = type("Coarse", (Readout,), {"forward": lambda self, S: (torch.pi * S).cos()})()
+    readout.piecewise_linear = lambda: coarse
+    model = AdditiveModel(WEIGHTS, readout)
+    ours, plain = (population_risk(model, PROBLEM, loss=loss, engine=engine) for engine in ("split", "enumerate"))
+    assert (ours.value - plain.value).abs() <= ours.error_bound + plain.error_bound
+    assert 1e-3 < ours.error_bound < 1
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic", "log-correlation"])
+@pytest.mark.parametrize("function", [torch.tanh, torch.erf, torch.sin, lambda z: z.abs() - 1])
+def test_any_readout_is_fitted_with_its_error_in_the_bound(function, loss):
+    readout = type("Own", (Readout,), {"forward": lambda self, S: function(2 - 3 * S)})()
+    model = AdditiveModel(WEIGHTS, readout)
+    ours, plain = (population_risk(model, PROBLEM, loss=loss, engine=engine) for engine in ("split", "enumerate"))
+    assert (ours.value - plain.value).abs() <= ours.error_bound + plain.error_bound
+    assert ours.bound_is == "estimated"
+    assert ours.error_bound < 1e-7
+    gradients = [torch.autograd.grad(risk.value, model.weights)[0] for risk in (ours, plain)]
+    assert torch.allclose(*gradients, atol=1e-5 * (1 + plain.value.exp().item()))
+
+
+def test_single_precision_is_converted_and_a_wrong_size_refused():
+    single = AdditiveModel(WEIGHTS.float(), ZigZag(2), torch.zeros((), dtype=torch.float32))
+    risk = population_risk(single, PROBLEM)
+    risk.value.backward()
+    double = population_risk(AdditiveModel(WEIGHTS.float().double(), ZigZag(2)), PROBLEM)
+    assert torch.equal(risk.value, double.value)
+    assert single.weights.grad.dtype == torch.float32
+    with pytest.raises(InvalidInput, match="the model has 10 weights and the problem 12 bits"):
+        population_risk(single, Parity(12, (1, 7)))
+    with pytest.raises(InvalidInput, match="the model does not take a batch of 12 bits: "):
+        population_risk(torch.nn.Sequential(torch.nn.Linear(10, 1)), Parity(12, (1, 7)))
