@@ -1,7 +1,9 @@
 """An edit changes the hash of exactly the configs that can reach it: a small laboratory, edited file by file."""
 
+import gc
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from functools import partial, wraps
 
@@ -433,3 +435,28 @@ def test_equal_values_are_equal_also_when_made_anew():
 def test_a_value_without_an_address_says_so():
     with pytest.raises(InvalidInput, match="a value of type object cannot be part of a row's address"):
         code_of_value(partial(curved, object()))
+
+
+def test_threads_that_parse_at_once_do_not_disturb_each_other():
+    text = "\n".join(f"def f{i}(x): return [x + {i}, (x * 2, (x,))]" for i in range(100))
+    found, interval = [], sys.getswitchinterval()
+
+    def parse():
+        found.extend(len(source.parsed(text, "many").definitions) for _ in range(20))
+
+    def let_another_thread_in(phase, info):
+        for _ in range(200):
+            pass
+
+    sys.setswitchinterval(1e-6)
+    gc.callbacks.append(let_another_thread_in)
+    try:
+        threads = [threading.Thread(target=parse) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(let_another_thread_in)
+        sys.setswitchinterval(interval)
+    assert found == [100] * 60

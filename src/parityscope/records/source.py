@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from threading import Lock
+
+# CPython counts the depth of a tree being built in one place for all threads, and the garbage collector may let
+# another one in: two that parse at once can both end in a SystemError.
+_ONE_PARSES = Lock()
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -120,7 +125,8 @@ def parsed(text: str | bytes, module: str, *, is_package: bool = False) -> Sourc
     >>> sorted(parsed("a = b = 1\\na += 1\\nfor i in 1, 2:\\n  b += i", "letters").definitions)
     ['a', 'b', 'i']
     """
-    tree = ast.parse(text)
+    with _ONE_PARSES:
+        tree = ast.parse(text)
     _strip(tree)
     source = Source(module, module if is_package else module.rpartition(".")[0])
     effects: list[ast.stmt] = []
