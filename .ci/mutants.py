@@ -35,25 +35,39 @@ SETS: dict[str, dict[str, tuple[str, ...]]] = {
         f"risk/{name}.py": tuple(f"risk/{test}" for test in (*own, *RISK))
         for name, own in {
             "agreement": ("test_agreement.py",),
+            "all_scores": ("test_split.py",),
             "closed_form": ("test_closed_form.py", "test_log_correlation.py"),
+            "engine": ("test_registry.py", "test_agreement.py"),
             "enumeration": ("test_enumeration.py",),
+            "fitted": ("test_agreement.py", "test_bounds.py"),
             "frozen_hard_attention": ("test_frozen_hard_attention.py",),
             "gradient_parts": ("test_gradient_parts.py",),
-            "grouped": ("test_split.py",),
+            "grouped": ("test_split.py", "test_large_n.py"),
+            "hybrid": ("test_large_n.py",),
             "lattice": ("test_lattice.py",),
             "lattice_bound": ("test_lattice.py", "test_bounds.py"),
             "lattice_cuts": ("test_lattice.py",),
+            "lattice_engine": ("test_lattice.py", "test_registry.py"),
             "lattice_grid": ("test_lattice.py",),
+            "lattice_programme": ("test_lattice.py",),
             "law": (),
             "losses": ("test_losses.py",),
+            "majority": ("test_pair.py",),
             "pair": ("test_pair.py",),
             "pieces": ("test_split.py",),
+            "population": ("test_agreement.py", "test_registry.py"),
+            "registry": ("test_registry.py",),
             "relu_readout": ("test_relu_readout.py",),
+            "represent": ("test_agreement.py", "test_lattice.py"),
             "rounding": ("test_bounds.py",),
+            "runs": ("test_split.py",),
+            "sampling": ("test_log_correlation.py",),
             "score_density": ("test_score_density.py",),
+            "smooth": ("test_bounds.py", "test_agreement.py"),
             "split": ("test_split.py",),
+            "split_engine": ("test_split.py",),
             "split_tables": ("test_split.py",),
-            "spectral": ("test_bounds.py",),
+            "spectral": ("test_bounds.py", "test_large_n.py"),
             "subsets": ("test_subsets.py",),
             "worst_case": ("test_worst_case.py",),
         }.items()
@@ -100,6 +114,10 @@ class _Places(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(default)
+        for statement in node.body:
+            self.visit(statement)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for statement in node.body:
             self.visit(statement)
 

@@ -81,7 +81,7 @@ def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:
         "scale": scale,
         "versions": dict(last.versions),
         "finished": datetime.fromtimestamp(last.finished, UTC).strftime("%Y-%m-%d"),
-        "seconds": round(sum(row.seconds for row in rows)),
+        "seconds": round(sum({str(row.config.row_config()): row.seconds for row in rows}.values())),
     }
 
 

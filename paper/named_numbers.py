@@ -33,6 +33,7 @@ def ends(evidence: Evidence) -> Named:
     risks = [float(one.risk) for one in minima]
     shown = shown_minimum(cells).numbers.minima[0]
     learned = total(row.numbers.learned for row in full)
+    steepest = max((row.numbers for row in full), key=lambda one: one.gradient_of_a11_a12 / one.gradient_of_a13_a14)
     return Named(
         {
             "ends.minima": share(*total(row.numbers.in_strict_minimum for row in cells)),
@@ -54,8 +55,8 @@ def ends(evidence: Evidence) -> Named:
             "ends.shown.risk": shown.risk[:11],
             "ends.shown.curvatures": listed([decimal(one, 3) for one in shown.eigenvalues]),
             "ends.full.learned": share(*learned),
-            "ends.full.token": decimal(max(row.numbers.gradient_of_a11_a12 for row in full), 2),
-            "ends.full.position": decimal(max(row.numbers.gradient_of_a13_a14 for row in full), 2),
+            "ends.full.token": decimal(steepest.gradient_of_a11_a12, 2),
+            "ends.full.position": decimal(steepest.gradient_of_a13_a14, 2),
         }
     )
 
@@ -170,7 +171,7 @@ _METHODS = {
     "repaired circle, k heads": "$k$ heads on H1’s circle, repaired",
     "concave, 2k log n signs, Newton": "one head, $2k log n$ signs, Newton",
     "concave, 2k log n signs, gradient ascent": "the same, gradient ascent",
-    "concave, 2k harmonics, Newton": "one head, $2k$ harmonics, Newton",
+    "concave, 2k harmonics, Newton": "one head, $k$ harmonics ($2k$ numbers), Newton",
     "mirror, one number per position": "mirror rule, a number per position",
     "one-step, 3k log n signs, Gauss–Newton": "one head, $3k log n$ signs, Gauss–Newton",
 }

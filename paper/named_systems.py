@@ -12,10 +12,11 @@ from spelling import NONE, counted, decimal, listed, plain, power, ranged, share
 from parityscope.core.engine_cards import AUTO
 from parityscope.core.statistics import median
 from parityscope.papers.claim import Context
+from parityscope.papers.own.figures.estimator_benchmark import together_in
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.w.figures.plateau import BASE, LINKS
 from parityscope.papers.w.over_seeds import Cell, Law, cells_by, exponential, line, reached_pairs
-from parityscope.papers.w.settings import samples
+from parityscope.papers.w.settings import ANSWER, CHAIN, samples
 from parityscope.papers.wording import OURS, tallies
 from parityscope.records import Row
 from parityscope.theory import polylog_numbers
@@ -131,22 +132,26 @@ def chain(evidence: Evidence) -> Named:
 
 
 def _hardest(rows: list[Row[Any, Any]], name: str, *, with_chain: bool) -> dict[str, str]:
-    """Return the largest k that most seeds learn, the samples they need, and the largest k that was tried."""
-    mine = [row for row in rows if row.config.training.chain_of_thought == with_chain]
+    """Return the largest k that most seeds learn, the samples they need, the largest k tried, and who learned."""
+    mine = [row for row in rows if row.config.label == (CHAIN if with_chain else ANSWER)]
     cells = cells_by(mine, lambda training: training.k)
     learned = [k for k, cell in cells.items() if cell.median is not None]
     if not learned:
-        return {f"{name}.k": "none", f"{name}.samples": NONE, f"{name}.tried": str(max(cells))}
+        return {f"{name}.k": "none", f"{name}.samples": NONE, f"{name}.tried": str(max(cells)), f"{name}.fewest": NONE}
+    fewest = min(cells[k].reached for k in range(1, max(learned) + 1))
+    beyond = [f"$k = {k}$ by {counted(cell.reached, len(cell.rows))}" for k, cell in cells.items() if k > max(learned)]
     return {
         f"{name}.k": str(max(learned)),
         f"{name}.samples": _needed(cells[max(learned)]),
         f"{name}.tried": str(max(cells)),
+        f"{name}.fewest": counted(fewest, len(cells[max(learned)].rows)),
+        f"{name}.next": beyond[0] if beyond else NONE,
     }
 
 
 def _law(law: Callable[..., Law | None], rows: list[Row[Any, Any]], *, with_chain: bool) -> str:
     """Return a law fitted to every seed that got everything right, with its 95 % interval."""
-    mine = [row for row in rows if row.config.training.chain_of_thought == with_chain]
+    mine = [row for row in rows if row.config.label == (CHAIN if with_chain else ANSWER)]
     found = law(reached_pairs(cells_by(mine, lambda training: training.k)))
     return NONE if found is None else str(found).replace(",", "")
 
@@ -194,8 +199,9 @@ def _lemmas(evidence: Evidence, verdict: str) -> str:
 def tables(evidence: Evidence) -> Named:
     """Who finds hidden interactions in tables, in the words of the stored benchmark."""
     rows = evidence.rows("estimator-benchmark")
+    together, alone = load_figure("estimator-benchmark").findings(rows)[:2]
     return Named(
-        {"fit.finding": plain(load_figure("estimator-benchmark").findings(rows)[0].here), "fit.kinds": str(len(rows))}
+        {"fit.finding": plain(together.here), "fit.alone": plain(alone.here), "fit.kinds": str(len(together_in(rows)))}
     )
 
 

@@ -21,6 +21,7 @@ from parityscope.models import is_face
 from parityscope.models.positions import circle
 from parityscope.papers.h1.ends import Ends, distances
 from parityscope.papers.w.over_seeds import cells_by
+from parityscope.papers.w.settings import ANSWER, CHAIN
 from parityscope.records import Row
 from parityscope.theory import harmonic_margins
 
@@ -232,7 +233,7 @@ def chain(evidence: Evidence) -> Figure:
     rows, many = evidence.rows("W-figure-1"), evidence.rows("W-figure-3")
     figure, (left, right) = new_figure(WIDTH, 2.2, 1, 2)
     for index, (with_chain, label) in enumerate(((True, "with chain"), (False, "without"))):
-        mine = [row for row in rows if row.config.training.chain_of_thought == with_chain]
+        mine = [row for row in rows if row.config.label == (CHAIN if with_chain else ANSWER)]
         _draw_samples(left, mine, index, label)
     counts = [row for row in many if row.config.label == "samples"]
     for index, n in enumerate(sorted({row.config.training.n for row in counts})):

@@ -1,5 +1,8 @@
 """Other people's models: what they say about themselves is checked, converted, or refused in one sentence."""
 
+import copy
+import math
+
 import pytest
 import torch
 
@@ -114,3 +117,135 @@ def test_single_precision_is_converted_and_a_wrong_size_refused():
         population_risk(single, Parity(12, (1, 7)))
     with pytest.raises(InvalidInput, match="the model does not take a batch of 12 bits: "):
         population_risk(torch.nn.Sequential(torch.nn.Linear(10, 1)), Parity(12, (1, 7)))
+
+
+class _Forgetful(AdditiveModel):
+    """Its `forward` adds an offset that its score does not name."""
+
+    def forward(self, x):
+        return self.readout(x.double() @ self.weights + self.offset + 0.5)
+
+
+@pytest.mark.parametrize("engine", ["auto", "split", "enumerate"])
+def test_a_score_that_is_not_the_one_behind_forward_is_refused(engine):
+    with pytest.raises(InvalidInput, match="forward of _Forgetful is not its readout of its additive score: they diff"):
+        population_risk(_Forgetful(WEIGHTS, ZigZag(2)), PROBLEM, engine=engine)
+
+
+def test_a_readout_is_looked_at_again_when_its_values_change():
+    class Shifted(Triangle):
+        shift = 0.0
+
+        def forward(self, S):
+            return super().forward(S + self.shift)
+
+    readout = Shifted(2)
+    population_risk(AdditiveModel(WEIGHTS, readout), PROBLEM, loss="hinge", engine="split")
+    readout.shift = 0.3
+    with pytest.raises(InvalidInput, match=r"piecewise_linear\(\) of Shifted differs from its forward"):
+        population_risk(AdditiveModel(WEIGHTS, readout), PROBLEM, loss="hinge", engine="split")
+
+
+class _Steep(Readout):
+    def forward(self, S):
+        return torch.tanh(100 * (0.5 - S))  # exactly ±1 in double precision over most of the range
+
+
+class _Clamped(Readout):
+    def forward(self, S):
+        return (1.5 * torch.cos(torch.pi * S)).clamp(-1, 1)
+
+
+@pytest.mark.parametrize("readout", [_Steep(), _Clamped()], ids=["tanh", "clamp"])
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+def test_readouts_that_saturate_get_fitted_pieces(readout, loss):
+    model, problem = AdditiveModel(WEIGHTS.repeat(3)[:28] / 2.5, readout), Parity(28, (1, 7))
+    risk = population_risk(model, problem, loss=loss)
+    assert float(risk.error_bound) <= 1e-9
+    small, truth = (
+        population_risk(AdditiveModel(WEIGHTS, readout), PROBLEM, loss=loss, engine=engine)
+        for engine in ("lattice", "enumerate")
+    )
+    assert abs(small.value - truth.value) <= small.error_bound + truth.error_bound
+
+
+@pytest.mark.parametrize("engine", ["enumerate", "split"])
+def test_the_logistic_loss_is_right_where_margins_are_large(engine):
+    """log(1 + e^−20.1) = e^−20.1 to sixteen digits: half of the labels lose that, the others 20.1 more."""
+    flat = PiecewiseLinear((0.0,), (20.1,), 0.0, 0.0)
+    loud = type("Loud", (Readout,), {"forward": lambda self, S: 20.1 + 0 * S, "piecewise_linear": lambda self: flat})()
+    risk = population_risk(AdditiveModel(WEIGHTS, loud), PROBLEM, loss="logistic", engine=engine)
+    assert risk.value.item() == pytest.approx(20.1 / 2 + math.exp(-20.1), abs=float(risk.error_bound))
+    assert float(risk.error_bound) < 1e-9
+
+
+def test_what_goes_through_a_forward_in_single_precision_is_an_estimate_that_covers_it():
+    torch.manual_seed(0)
+    single = torch.nn.Sequential(torch.nn.Linear(10, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1), torch.nn.Flatten(0))
+    wide = copy.deepcopy(single).double()
+
+    class Fed(torch.nn.Module):
+        def __init__(self, network, dtype):
+            super().__init__()
+            self.network, self.dtype = network, dtype
+
+        def forward(self, x):
+            return 5 * self.network(x.to(self.dtype))
+
+    rough, fine = (
+        population_risk(Fed(net, dtype), PROBLEM) for net, dtype in ((single, torch.float32), (wide, torch.float64))
+    )
+    assert rough.bound_is == fine.bound_is == "estimated"
+    assert 0 < abs(rough.value - fine.value) <= rough.error_bound
+    assert fine.error_bound < 1e-11
+
+
+def test_weights_that_are_no_numbers_have_no_bound():
+    risk = population_risk(AdditiveModel(WEIGHTS * torch.nan, ZigZag(2)), PROBLEM)
+    assert risk.value.isnan()
+    assert risk.error_bound.isinf()
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        (lambda: population_risk(AdditiveModel(WEIGHTS, ZigZag(2)), PROBLEM, tolerance=-1.0), "must be a positive"),
+        (lambda: population_risk(AdditiveModel(WEIGHTS, ZigZag(2)), PROBLEM, tolerance=float("nan")), "got nan"),
+        (
+            lambda: population_risk(AdditiveModel(WEIGHTS, described(piecewise_linear=([0.0], [1.0]))), PROBLEM),
+            "piecewise_linear.. of Described must return a parityscope.PiecewiseLinear or None",
+        ),
+        (
+            lambda: population_risk(AdditiveModel(WEIGHTS, _Frozen()), PROBLEM, engine="enumerate"),
+            "forward of _Frozen has no derivative",
+        ),
+        (
+            lambda: population_risk(AdditiveModel(WEIGHTS, _Single()), PROBLEM, engine="enumerate"),
+            "forward of _Single loses digits",
+        ),
+        (lambda: population_accuracy(AdditiveModel(WEIGHTS.repeat(4), _Steep()), Parity(40, (1,))), "sign_equivalent"),
+    ],
+    ids=["negative tolerance", "nan tolerance", "tuple", "no derivative", "single precision", "unknown signs"],
+)
+def test_what_cannot_be_used_is_one_sentence(question, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        question()
+
+
+class _Frozen(Readout):
+    def forward(self, S):
+        return torch.cos(torch.pi * S.detach())
+
+
+class _Single(Readout):
+    def forward(self, S):
+        return torch.cos(torch.pi * S.float())
+
+
+def test_a_score_may_be_a_plain_tuple():
+    class Plain(AdditiveModel):
+        def additive_score(self):
+            return tuple(super().additive_score())
+
+    risks = [population_risk(kind(WEIGHTS, ZigZag(2)), PROBLEM).value for kind in (Plain, AdditiveModel)]
+    assert risks[0] == risks[1]

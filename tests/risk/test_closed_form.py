@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from additive_model import AdditiveModel
-from parityscope import Cosine, Parity, ParityTransformer, population_accuracy, population_risk
+from parityscope import Cosine, Parity, ParityTransformer, Readout, population_accuracy, population_risk
+from parityscope.models import Wave
 from parityscope.risk import law_of
 from parityscope.risk.closed_form import certified_perfect, exact_correlation
 
@@ -56,3 +57,21 @@ def test_it_reaches_a_thousand_bits():
     expected = 10 * math.log(math.sin(math.pi * c / 2)) + 990 * math.log(math.cos(math.pi * c / 2))
     C = exact_correlation(model.additive_score(), law_of(Parity(1000, tuple(range(10))))).item()
     assert math.log(C) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+def test_several_waves_of_several_sizes_are_those_of_all_inputs(loss):
+    class Two(Readout):
+        bounded = True
+
+        def forward(self, S):
+            return 0.7 * torch.cos(torch.pi * S) - 0.3 * torch.cos(3 * torch.pi * S)
+
+        def cosine_series(self):
+            return (Wave(1.0, 0.7), Wave(3.0, -0.3))
+
+    weights = torch.linspace(0.1, 0.7, 7, dtype=torch.float64)
+    model, problem = AdditiveModel(weights, Two(), 0.2), Parity(7, (1, 4), bias=0.3, noise=0.1)
+    exact, visited = (population_risk(model, problem, loss=loss, engine=name) for name in ("closed-form", "enumerate"))
+    assert abs(exact.value - visited.value) <= exact.error_bound + visited.error_bound
+    assert exact.error_bound < 1e-12

@@ -57,3 +57,12 @@ def test_memory_stays_under_a_gigabyte_at_26_bits():
     model, problem = ParityTransformer(26, 3), Parity(26, (0, 9, 20))
     population_risk(model, problem, engine="enumerate").value.backward()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1e6  # kilobytes, torch itself included
+
+
+def test_models_with_a_run_axis_are_visited_through_forward():
+    class Two(torch.nn.Module):
+        def forward(self, x):
+            return torch.stack([1 - 2 * x[:, 0].double(), 0 * x[:, 1].double()])
+
+    risk = population_risk(Two(), [Parity(4, (0,)), Parity(4, (1,))])
+    assert risk.value.tolist() == [0.0, 1.0]

@@ -5,8 +5,20 @@ import torch
 
 from parityscope import Parity, draw_problems, is_face, learn
 from parityscope.models.positions import harmonics
+from parityscope.papers.claim import Context
+from parityscope.papers.own.claims.certificates import CLAIMS
+from parityscope.papers.own.exponential import climb, exponential_head
 from parityscope.theory import certified_loss
+from parityscope.training.certificate import Certificate, _Relation
 from parityscope.training.log_attention import log_value
+
+PLANAR = torch.tensor([[0, 0], [1, 0], [0.5, -1e-13], [0.3, -1], [0.7, -1]], dtype=torch.float64)
+THIN = [
+    (PLANAR, (0, 1)),
+    (harmonics(700, 3), (0, 2, 4)),
+    (harmonics(500, 3), (0, 2, 4)),
+    (harmonics(200, 4), (0, 2, 4, 6)),
+]
 
 
 def gaussian(n, r, generator):
@@ -23,6 +35,65 @@ def test_no_face_is_proved_exactly_where_there_is_none(r):
     assert run.learned[faces].all()
     assert torch.equal(run.certificate.at_least > 0, ~faces)
     assert all(("no face" in sentence) != face for sentence, face in zip(run.proved, faces.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("code", "support"), THIN)
+def test_a_face_of_a_tiny_margin_is_not_said_to_be_none(code, support):
+    """Double numbers along the face's own q hold it: any bound above their −log C is false."""
+    hidden = torch.zeros(len(code), dtype=torch.bool)
+    hidden[list(support)] = True
+    q = is_face(code, support).q
+    margin = float((code @ q)[hidden].min() - (code @ q)[~hidden].max())
+    scores = code @ (5 / margin * q)
+    assert -log_value((scores - scores[hidden].mean()).exp(), hidden) < 0.01
+    for steps in (3, 60):
+        climbed = climb(*exponential_head(code, [support]), steps=steps)
+        assert climbed.certificate.at_least.item() == 0
+        assert climbed.certificate.gap.item() == -climbed.value.item() > 0.01
+        (said,) = climbed.certificate.sentences()
+        assert said.startswith(f"a face of margin {is_face(code, support).margin:.1g}, which these steps do not reach")
+
+
+def test_a_face_at_the_border_of_rounding_is_not_said_to_be_none():
+    """Its margin is 1.02 times what `is_face` tells; whether it does may depend on the processor."""
+    certificate = learn(Parity(1000, (0, 2, 4)), "concave", positions="harmonics", numbers_per_head=6).certificate
+    assert certificate.at_least.item() == 0
+
+
+@pytest.mark.parametrize(("n", "k"), [(200, 5), (500, 4), (150, 6)])
+def test_a_face_that_rounding_hides_is_not_said_to_be_none(n, k):
+    certificate = climb(*exponential_head(harmonics(n, k), [tuple(range(0, 2 * k, 2))]), steps=20).certificate
+    assert certificate.at_least.item() == 0
+    assert "which rounding hides" in certificate.sentences()[0]
+
+
+def test_the_claim_sees_a_remainder_that_is_ignored(monkeypatch):
+    (claim,) = CLAIMS
+    monkeypatch.setattr(_Relation, "for_all", lambda self: self._least(self.y, self.y))
+    found = claim.measure(Context("smoke")).measured
+    assert found["faces that are certified to be none"] == 2
+    assert found["largest certified −log C that no numbers go below, over what was reached"] > 100
+
+
+def test_codes_in_a_plane_are_certified_for_numbers_up_to_a_length():
+    """A square in a space of three: no exact relation of rounded codes is sure to exist; its diagonal is no face."""
+    code = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    climbed = climb(*exponential_head(code, [(0, 2)]), steps=60)
+    certificate = climbed.certificate
+    assert 0.999 * -climbed.value.item() < certificate.at_least.item() <= -climbed.value.item()
+    assert 1e6 <= certificate.up_to.item() < 1e16
+    assert certificate.sentences()[0].startswith("no face of the code, to rounding: C ≤ ")
+    assert certificate.gap.item() < 0.001
+
+
+def test_a_gap_is_what_log_C_can_still_rise_by():
+    problem = Parity(9, (0, 3, 6))
+    best = learn(problem, "concave", positions="harmonics", numbers_per_head=4)
+    early = learn(problem, "concave", positions="harmonics", numbers_per_head=4, steps=3)
+    losses = [-log_value(run.model.score_weights().detach(), problem.mask()) for run in (best, early)]
+    assert (losses[1] - losses[0] <= early.certificate.gap).all()
+    assert (best.certificate.gap < 1e-4).all()
+    assert torch.isinf(Certificate(torch.ones(1), torch.zeros(1), "a theorem").gap)
 
 
 def test_every_input_may_be_right_without_a_face():

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
+from parityscope.papers.w.settings import laptop
+from parityscope.problems.sequences import ParitySequences
 from parityscope.training.decoders import DecoderRun, DecoderSettings, train_decoder
 
 _DECIMALS = 4
@@ -41,22 +43,25 @@ def settings_of(
 ) -> DecoderSettings:
     """Return the settings of the training with the chain; what cannot be is refused in a sentence.
 
-    >>> settings_of(8, secret=(1, 5, 6)).k, settings_of(4, 2).held_out
-    (3, 8)
+    They are those of the reference run's figures, with which short chains are learned as well as long ones.
+
+    >>> settings_of(8, secret=(1, 5, 6)).k, settings_of(4, 2).held_out, settings_of(8, 2).heads
+    (3, 8, 8)
     """
     if secret is not None and k not in (None, len(secret)):
         raise InvalidInput(f"k = {k} disagrees with the secret, which has {len(secret)} positions")
     hidden = len(secret) if secret is not None else k or 1
     try:
-        settings = DecoderSettings(
-            n=n,
-            k=hidden,
+        settings = laptop(
+            "",
+            n,
+            hidden,
             secret=None if secret is None else tuple(secret),
             seed=seed,
             steps=steps,
             held_out=min(_HELD_OUT, 2 ** (n - 1)),
             **changed,
-        )
+        ).training
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidInput(f"{'.'.join(map(str, first['loc']))} = {first['input']!r}: {first['msg']}") from None
@@ -83,7 +88,7 @@ def train_pair(
 
 
 def looks(run: DecoderRun) -> Float[Tensor, "written positions"]:
-    """Return where each token looked while it was written, by the head that looks most at the hidden bits.
+    """Return where each token looked while it was written, by the head that looks most at what the token needs.
 
     One row for each link of the chain, or one for the answer; averaged over held-out inputs.
 
@@ -91,17 +96,33 @@ def looks(run: DecoderRun) -> Float[Tensor, "written positions"]:
     >>> tuple(looks(pair.chain).shape), tuple(looks(pair.at_once).shape)
     ((2, 8), (1, 7))
     """
-    maps = run.attention[:, :, run.task.prompt_length - 1 :]  # (layers, heads, written, positions)
-    most = int(maps[..., list(run.task.secret)].sum((-1, -2)).argmax())
-    return maps.flatten(0, 1)[most]
+    return seen_by_the_best_head(run.attention, run.task)
+
+
+def seen_by_the_best_head(
+    maps: Float[Tensor, "layers heads T T"], task: ParitySequences
+) -> Float[Tensor, "written positions"]:
+    """Return for each token that is written the map of the head that looks most at the bits it needs.
+
+    A link of a chain needs one more hidden bit, an answer at once needs all of them.
+
+    >>> maps = torch.zeros(1, 2, 4, 4)
+    >>> maps[0, 0, 2, 0] = maps[0, 1, 3, 1] = 1  # the first head writes the first link, the second the other
+    >>> seen_by_the_best_head(maps, ParitySequences(2, (0, 1))).tolist()
+    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+    """
+    written = maps.flatten(0, 1)[:, task.prompt_length - 1 :]  # (heads, written, positions)
+    tokens, secret = torch.arange(written.shape[1]), torch.tensor(task.secret)
+    needed = written[:, tokens, secret] if task.chain_of_thought else written[:, :, secret].sum(-1)
+    return written[needed.argmax(0), tokens]
 
 
 def on_the_secret(run: DecoderRun) -> list[float]:
     """Return the attention on each hidden bit: of the link that needs it, or of the answer.
 
     >>> pair = train_pair(settings_of(6, 2, width=16, batch=32, steps=1))
-    >>> [[round(share, 1) for share in on_the_secret(run)] for run in (pair.chain, pair.at_once)]  # still even
-    [[0.1, 0.1], [0.1, 0.1]]
+    >>> [len(on_the_secret(run)) for run in (pair.chain, pair.at_once)]
+    [2, 2]
     """
     rows = looks(run)
     links = torch.arange(run.task.k) if run.task.chain_of_thought else torch.zeros(run.task.k, dtype=torch.int64)

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.errors import InvalidInput
 from parityscope.models.readouts import Readout
 
 
@@ -59,4 +60,9 @@ def additive_score(model: object) -> AdditiveScore | None:
     >>> additive_score(ParityTransformer(n=4, k=2, full_matrix=True)) is additive_score(FFNN1(4, 2)) is None
     True
     """
-    return model.additive_score() if isinstance(model, AdditiveModel) else None
+    named = model.additive_score() if isinstance(model, AdditiveModel) else None
+    if named is None:
+        return None
+    if not isinstance(named, tuple) or len(named) != len(AdditiveScore._fields):
+        raise InvalidInput(f"additive_score() must return weights, offset and readout, got a {type(named).__name__}")
+    return AdditiveScore(*named)

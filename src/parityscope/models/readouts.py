@@ -91,6 +91,10 @@ class Readout(nn.Module):
         with torch.enable_grad():
             S = S.detach().requires_grad_()
             value = self(S)
+            if not value.requires_grad:
+                raise InvalidInput(
+                    f"forward of {type(self).__name__} has no derivative: compute it by torch or define value_and_slope"
+                )
             (slope,) = torch.autograd.grad(value.sum(), S)
         return value.detach(), slope
 

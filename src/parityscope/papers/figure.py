@@ -29,6 +29,15 @@ def named_scale(name: str) -> Scale:
     raise InvalidInput(f"unknown scale {name!r}: choose one of {', '.join(SCALES)}")
 
 
+def fresh(count: int) -> range:
+    """Return seeds on which no setting was chosen: what a figure counts is counted on these.
+
+    >>> fresh(3)
+    range(1000, 1003)
+    """
+    return range(1000, 1000 + count)
+
+
 class Table(NamedTuple):
     """The numbers a figure shows, as text.
 

@@ -1,6 +1,7 @@
 """Whether what a model says about itself is true: its score, and its readout against its own `forward`.
 
-A readout is looked at once for each range of scores and each function it names, so that a training pays nothing.
+A readout is looked at once for each range of scores, each function it names and the values it has, so that a training
+pays little. The project's own models and readouts are compared by its tests, and pay nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from parityscope.models.piecewise_linear import PiecewiseLinear
 from parityscope.models.readouts import Readout
 
 _POINTS = 257  # random scores
+_INPUTS = 32  # random ones
+_OWN = "parityscope."  # where models and readouts are defined that tests of the project compare
 _ROUNDING = 1e-9  # relative to the largest value: how far two ways to compute one function may lie apart
 _SEEN: WeakKeyDictionary[nn.Module, set[Hashable]] = WeakKeyDictionary()
 
@@ -43,9 +46,52 @@ def checked_score(model: nn.Module, n: int) -> AdditiveScore | None:
         raise InvalidInput(
             f"the readout of an additive score must be a parityscope.models.Readout, got {score.readout!r}"
         )
-    if weights.dtype == offset.dtype == torch.float64:
-        return AdditiveScore(weights, offset, score.readout)
-    return AdditiveScore(weights.double(), offset.double(), score.readout)
+    if not weights.dtype == offset.dtype == torch.float64:
+        weights, offset = weights.double(), offset.double()
+    score = AdditiveScore(weights, offset, score.readout)
+    if not _is_own(score.readout) and score.readout(torch.zeros(1, dtype=torch.float64)).dtype != torch.float64:
+        name = type(score.readout).__name__
+        raise InvalidInput(f"forward of {name} loses digits of double scores: compute in the type of its argument")
+    if not _is_own(model):
+        _compare(model, score)
+    return score
+
+
+def _is_own(part: nn.Module) -> bool:
+    return type(part).__module__.startswith(_OWN)
+
+
+def _compare(model: nn.Module, score: AdditiveScore) -> None:
+    """Refuse a score that is not the one behind the model's own `forward`, at random inputs."""
+    n = score.weights.shape[-1]
+    x = torch.randint(2, (_INPUTS, n), generator=torch.Generator().manual_seed(n), dtype=torch.uint8)
+    with torch.no_grad():
+        try:
+            predicted = model(x)
+        except (NotImplementedError, RuntimeError):  # it has none, or takes other inputs: the score is all there is
+            return
+        S = (x.double() @ score.weights.unsqueeze(-1)).squeeze(-1) + score.offset.unsqueeze(-1)
+        meant = score.readout(S)
+        rounding = 1e4 * torch.finfo(predicted.dtype).eps * (1 + meant.abs().max())
+        if predicted.shape[-1:] != (_INPUTS,) or bool((predicted - meant).abs().max() > rounding):
+            raise InvalidInput(
+                f"forward of {type(model).__name__} is not its readout of its additive score: they differ by up to"
+                f" {float((predicted - meant).abs().max()):.2g}; name the weights and the offset that forward uses"
+            )
+
+
+def values_at_some_scores(readout: Readout, reach: tuple[float, float]) -> bytes:
+    """Return what `forward` makes of irregular scores of a range: a readout whose values change is another one.
+
+    >>> from parityscope.models import Triangle
+    >>> values_at_some_scores(Triangle(2), (0, 2)) == values_at_some_scores(Triangle(1), (0, 2))
+    False
+    """
+    low, high = reach
+    steps = torch.arange(33, dtype=torch.float64) * 0.6180339887498949
+    with torch.no_grad():
+        found = readout(low + (high - low) * steps.frac())
+    return found.detach().numpy().tobytes()
 
 
 def check_linear(readout: Readout, linear: PiecewiseLinear, reach: tuple[float, float]) -> None:
@@ -92,7 +138,8 @@ def check_cosines(score: AdditiveScore, reach: tuple[float, float]) -> None:
     def series(S: Tensor) -> Tensor:
         return torch.stack([wave.size * (wave.frequency * torch.pi * S).cos() for wave in waves]).sum(0)
 
-    if (waves, reach) in _SEEN.setdefault(score.readout, set()):
+    key = (waves, reach, _state_of(score.readout, reach))
+    if key in _SEEN.setdefault(score.readout, set()):
         return
     _check(score.readout, "cosine_series()", waves, series, reach, "name the waves of the same function")
     if score.readout.bounded and bool(series(_scores((0.0, max(1.0, reach[1])), ())).abs().max() > 1 + _ROUNDING):
@@ -100,7 +147,7 @@ def check_cosines(score: AdditiveScore, reach: tuple[float, float]) -> None:
         raise InvalidInput(
             f"{name} says it is bounded, but |ŷ| exceeds 1 between 0 and {reach[1]:g}: say bounded = False"
         )
-    _SEEN[score.readout].add((waves, reach))
+    _SEEN[score.readout].add(key)
 
 
 def check_analytic(readout: Readout, smooth: Analytic, reach: tuple[float, float]) -> None:
@@ -127,8 +174,8 @@ def _check(
     of: Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]] = lambda f: f,
 ) -> None:
     """Compare a function that a readout names with its `forward`, at random scores and around the knots it names."""
-    seen = _SEEN.setdefault(readout, set())
-    if (what, key, reach) in seen:
+    seen, state = _SEEN.setdefault(readout, set()), (what, key, reach, _state_of(readout, reach))
+    if state in seen:
         return
     with torch.no_grad():
         S = _scores(reach, key.knots if isinstance(key, PiecewiseLinear) else ())
@@ -146,7 +193,12 @@ def _check(
                 f"{what} of {type(readout).__name__} differs from its forward by {difference:.2g} at"
                 f" S = {S[worst]:.4g}: {advice}"
             )
-    seen.add((what, key, reach))
+    seen.add(state)
+
+
+def _state_of(readout: Readout, reach: tuple[float, float]) -> bytes:
+    """Return what tells a readout from itself with other attributes; the project's own have none that change."""
+    return b"" if _is_own(readout) else values_at_some_scores(readout, reach)
 
 
 def _scores(reach: tuple[float, float], knots: tuple[float, ...]) -> Tensor:

@@ -13,6 +13,7 @@ from torch import nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.models.readouts import Readout
+from parityscope.risk.agreement import values_at_some_scores
 from parityscope.risk.losses import named_loss
 from parityscope.risk.pieces import TIE, Pieces, Piecewise, assemble, label_noise
 from parityscope.risk.smooth import sign_changes
@@ -53,7 +54,7 @@ def fitted_pieces(readout: Readout, loss: str, noise: float, reach: tuple[float,
         return found
 
     mine = _FITS.setdefault(readout, {})
-    key = (loss, noise, reach, tolerance, values(np.linspace(*reach, 33)).tobytes())
+    key = (loss, noise, reach, tolerance, values_at_some_scores(readout, reach))
     if key not in mine:
         mine[key] = _fit(values, loss, noise, reach, tolerance)
     return mine[key]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.ties import tolerance
@@ -89,7 +88,7 @@ _ALL = (
     ),
     Loss(
         "logistic",
-        lambda m: softplus(-m),
+        lambda m: torch.logaddexp(torch.zeros_like(m), -m),  # torch's softplus is off by 2e-9 beyond 20
         lambda m: -torch.sigmoid(-m),
         _identity,
         lambda risk: _one_minus(risk / math.log(2)),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from parityscope.core.engine_cards import ENGINE_NAMES
+from parityscope.core.errors import InvalidInput
 from parityscope.risk.engine import Job
 from parityscope.risk.law import Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
@@ -95,7 +96,7 @@ def population_risk(
     >>> round(abs(risk.value.item()), 12), risk.engine
     (0.0, 'grouped')
     """
-    job = Job(model, law_of(problem), named_loss(loss), tolerance)
+    job = Job(model, law_of(problem), named_loss(loss), _positive(tolerance))
     mean, name = answer(job, engine)
     return _risk(job, mean, named_loss(loss), name)
 
@@ -125,7 +126,7 @@ def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "a
     >>> float(population_accuracy(parity_ffnn(8, (1, 4)), Parity(8, (1, 2))).value)
     0.5
     """
-    job = Job(model, law_of(problem), None, tolerance)
+    job = Job(model, law_of(problem), None, _positive(tolerance))
     with torch.no_grad():
         mean, name = answer(job, engine)
         return Risk(_value(job, mean), _bound(job, mean), name, mean.bound_is)
@@ -142,6 +143,12 @@ def seconds_to_count(model: nn.Module, problem: Problems) -> float:
     return exact_seconds(Job(model, law_of(problem), None))
 
 
+def _positive(tolerance: float) -> float:
+    if not tolerance > 0:
+        raise InvalidInput(f"the tolerance must be a positive number, got {tolerance}")
+    return tolerance
+
+
 def _value(job: Job, mean: Mean) -> Tensor:
     """Return the mean in the shape of the runs, with its gradient."""
     return mean.value if job.score is None else job.runs.with_gradient(mean)
@@ -149,6 +156,7 @@ def _value(job: Job, mean: Mean) -> Tensor:
 
 def _bound(job: Job, mean: Mean) -> Tensor:
     bound = torch.as_tensor(mean.error_bound, dtype=torch.float64, device=mean.value.device)
+    bound = torch.where(mean.value.detach().isnan(), torch.inf, bound)  # a training that diverged: nothing is known
     return bound.expand(mean.value.shape).reshape(mean.value.shape if job.score is None else job.runs.shape)
 
 

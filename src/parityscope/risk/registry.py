@@ -101,7 +101,7 @@ def _cheapest(job: Job) -> tuple[Mean, str]:
         verb = "proves an error of" if mean.bound_is == "proved" else "estimates its error as"
         complaints.append(f"{engine.name} {verb} {reached:.0e}, not {job.tolerance:.0e}")
     if certain is None:
-        raise InvalidInput(
-            f"no exact engine fits: {'; '.join(complaints)}; accept a larger tolerance or use estimated_risk"
-        )
+        signs_unknown = job.loss is None and job.frozen and job.pieces is None
+        way = "give the readout a `sign_equivalent`" if signs_unknown else "accept a larger tolerance"
+        raise InvalidInput(f"no exact engine fits: {'; '.join(complaints)}; {way}, or sample with estimated_risk")
     return certain.evaluate(job), certain.name

@@ -9,9 +9,11 @@ from functools import lru_cache
 import numpy as np
 from torch import Tensor
 
+from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.analytic import Analytic
 from parityscope.models.piecewise_linear import PiecewiseLinear
+from parityscope.models.readouts import Readout
 from parityscope.risk.agreement import check_analytic, check_linear, check_signs
 from parityscope.risk.fitted import fitted_pieces
 from parityscope.risk.pieces import TIE, Pieces, accuracy, correlation, hinge, label_noise
@@ -35,6 +37,22 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
     return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
 
 
+def piecewise_linear_of(readout: Readout) -> PiecewiseLinear | None:
+    """Return the piecewise-linear function that a readout names; what is none is refused.
+
+    >>> from parityscope.models import Cosine
+    >>> piecewise_linear_of(Cosine()) is None
+    True
+    """
+    linear = readout.piecewise_linear()
+    if linear is not None and not isinstance(linear, PiecewiseLinear):
+        raise InvalidInput(
+            f"piecewise_linear() of {type(readout).__name__} must return a parityscope.PiecewiseLinear or None, got"
+            f" {linear!r:.60}"
+        )
+    return linear
+
+
 def exact_pieces(score: AdditiveScore, loss: str) -> bool:
     """Return whether the loss is piecewise polynomial in the score as it is, without any fit.
 
@@ -44,7 +62,7 @@ def exact_pieces(score: AdditiveScore, loss: str) -> bool:
     >>> [exact_pieces(AdditiveScore(c, torch.zeros(()), one), "hinge") for one in (Triangle(2), ZigZag(2, 0.01))]
     [True, False]
     """
-    return score.readout.piecewise_linear() is not None and loss in (*HINGE_POWERS, "log-correlation")
+    return piecewise_linear_of(score.readout) is not None and loss in (*HINGE_POWERS, "log-correlation")
 
 
 def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float, reach: tuple[float, float]) -> Pieces:
@@ -65,7 +83,7 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float,
     (True, 'estimated')
     """
     readout = score.readout
-    linear, smooth = readout.piecewise_linear(), readout.analytic()
+    linear, smooth = piecewise_linear_of(readout), readout.analytic()
     if linear is not None:
         check_linear(readout, linear, reach)
         exact = _linear_pieces(linear, loss, noise, reach, tolerance)

@@ -164,20 +164,25 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
 
 
 def sign_changes(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
-    """Return the sign changes of a real function that are seen on a fine grid, refined by bisection.
+    """Return where a real function changes its sign, and where it starts and stops being 0, as a fine grid shows it.
 
     >>> [round(x, 9) for x in sign_changes(np.cos, 0.0, 6.0)]
     [1.570796327, 4.71238898]
+    >>> [round(x, 9) for x in sign_changes(lambda x: np.maximum(x - 1, 0), 0.0, 6.0)]
+    [1.0]
     """
     x = np.linspace(low, high, _ROOT_CELLS)
-    v = fn(x)
-    at = np.nonzero(np.sign(v[1:]) * np.sign(v[:-1]) < 0)[0]
+    sign = np.sign(fn(x))
+    alone = (sign[1:-1] == 0) & (sign[2:] != 0) & (sign[:-2] != 0)  # a point of the grid that is a root
+    roots = x[1:-1][alone]
+    at = np.nonzero(sign[1:] != sign[:-1])[0]
+    at = at[~np.isin(x[at], roots) & ~np.isin(x[at + 1], roots)]
     a, b = x[at], x[at + 1]
     for _ in range(60):
         m = 0.5 * (a + b)
         left = np.sign(fn(m)) == np.sign(fn(a))
         a, b = np.where(left, m, a), np.where(left, b, m)
-    return sorted({*a.tolist(), *x[v == 0].tolist()})
+    return sorted({*a.tolist(), *roots.tolist()})
 
 
 def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: float) -> Pieces:

@@ -17,7 +17,9 @@ def explore(
     host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own opens it to others.")] = (
         "127.0.0.1"
     ),
-    store: Annotated[Path | None, typer.Option(help="A folder of `reproduce` or `sweep` to browse.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="A folder of `reproduce` or `sweep`; without, shipped results.")
+    ] = None,
 ) -> None:
     """Watch heads find the hidden bits, in a browser. Nothing is fetched from elsewhere; Ctrl-C ends it."""
     from parityscope.apps.explorer.app import serve

@@ -69,7 +69,7 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBA
     _guard(app, hosts)
     # Around everything: what is added last comes first.
     app.add_middleware(RequestLimit, larger={_TABLE: LARGEST_TABLE}, welcome=partial(_welcome, hosts=hosts))
-    _add_page(app)
+    _add_page(app, own_store=store is not None)
     _add_questions(app, room, Decoders())
     _add_tables(app, room, Tables())
     _add_results(app, room, Results(store))
@@ -90,7 +90,7 @@ def _guard(app: FastAPI, hosts: tuple[str, ...] | None) -> None:
         return response
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_page(app: FastAPI, *, own_store: bool) -> None:
     """The page itself, and what it needs to know first."""
 
     @app.get("/")
@@ -103,7 +103,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/api/about")
     async def about() -> dict[str, Any]:
-        return _about()
+        return _about() | {"own_store": own_store}
 
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
 

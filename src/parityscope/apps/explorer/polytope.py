@@ -59,7 +59,7 @@ class PolytopeSettings(BaseModel):
             f'run = ps.learn(problem, "concave", positions="harmonics", numbers_per_head={2 * self.harmonics},'
             f" steps={MOST_STEPS}, record_every=1,\n"
             "    on_record=lambda step, model: weights.append(model.score_weights()[0].tolist()))\n"
-            "print(face.margin, face.q)  # 0: no face of the code\n"
+            "print(face.sentence(), face.q)\n"
             "print(run.found, run.steps, run.certificate.sentences(), weights)\n"
         )
 
@@ -87,7 +87,9 @@ def polytope(settings: PolytopeSettings) -> dict[str, Any]:
         "parameters": run.model.trained_parameters(),
         "face": bool(face),
         "margin": face.margin,
+        "sentence": face.sentence(),
         "reachable": 1.0 if face else math.exp(-float(run.certificate.at_least[0])),
+        "up_to": _finite(float(run.certificate.up_to[0])),
         "points": rounded(code @ axes.T),
         "curve": rounded(between @ axes.T),
         "line": _line(code, axes, problem, face),
@@ -114,6 +116,11 @@ def _trained(settings: PolytopeSettings, problem: Parity) -> tuple[LearnedRuns, 
         "steps": MOST_STEPS,
     }
     return learn(problem, "concave", on_record=remember, record_every=1, **numbers), moments
+
+
+def _finite(number: float) -> float | None:
+    """Return what JSON can say."""
+    return number if math.isfinite(number) else None
 
 
 def _axes(code: Float[Tensor, "n r"], problem: Parity, face: Face) -> Float[Tensor, "2 r"]:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from parityscope.apps.explorer.settings import LiveSettings
+from parityscope.apps.reference import unpack_reference
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.claim import ClaimCheck, ClaimNumbers
 from parityscope.papers.figure import SCALES, PaperFigure, Scale
@@ -28,7 +31,7 @@ _LIVE = ("temperature", "learning_rate", "positions", "start_radius", "steps")
 
 
 class Results:
-    """A store that was named when the explorer started; nothing a browser sends is ever a path.
+    """A store that was named when the explorer started, or the shipped rows; nothing a browser sends is ever a path.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -38,18 +41,30 @@ class Results:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._store = None if folder is None else Store(_store_folder(folder))
+        self._named = None if folder is None else Store(_store_folder(folder))
+        self._shipped: tuple[TemporaryDirectory[str], Store] | None = None
+        self._unpacking = Lock()
+
+    @property
+    def _store(self) -> Store:
+        """What was named; else the rows of the reference run, unpacked when they are first asked for."""
+        if self._named is not None:
+            return self._named
+        with self._unpacking:
+            if self._shipped is None:
+                folder = TemporaryDirectory(prefix="parityscope-")  # goes when this object does
+                unpack_reference(Path(folder.name))
+                self._shipped = folder, Store(Path(folder.name) / "store")
+        return self._shipped[1]
 
     def summary(self) -> dict[str, Any]:
         """Return the figures that have rows, what else is stored, and the claims that were checked."""
-        if self._store is None:
-            return {"store": None, "experiments": [], "claims": [], "counts": _counts([])}
         counts = {name: len(self._rows(load_figure(name))) for name in FIGURE_IDS}
         others = Counter(row.experiment for row in self._store.rows())
         counts |= {name: others[name] for name in sorted(others) if name not in (ClaimCheck.ROWS, *FIGURE_IDS)}
         checked = next((found for scale in reversed(SCALES) if (found := stored_claims(scale, self._store))), [])
         return {
-            "store": self._store.path.parent.name + "/" + self._store.path.name,
+            "store": None if self._named is None else f"{self._named.path.parent.name}/{self._named.path.name}",
             "experiments": [
                 {"id": name, "title": _title(name), "rows": count} for name, count in counts.items() if count
             ],
@@ -78,8 +93,7 @@ class Results:
 
     def _stored(self, name: str) -> list[StoredRow]:
         """Return what is stored under a name that is no figure's."""
-        known = self._store is not None and self._store.keys(name)
-        return self._store.rows(name) if self._store is not None and known else []
+        return self._store.rows(name) if self._store.keys(name) else []
 
     def _cells(self, figure: PaperFigure) -> list[dict[str, Any]]:
         return [_cell(row.config, row.numbers.model_dump()) for row in self._rows(figure)]
@@ -100,8 +114,6 @@ class Results:
 
     def _by_scale(self, figure: PaperFigure) -> dict[Scale, list[Row[Any, Any]]]:
         """Return the rows of the scales that have any."""
-        if self._store is None:
-            return {}
         done = self._store.keys()
         # The papers' own scales have ten thousands of configs, whose addresses take seconds: not for a few rows.
         worth_it = [scale for scale in SCALES if len(figure.CONFIGS[scale]) <= _SPARSE * len(done)]

@@ -122,6 +122,25 @@ def fresh_trainings(context: Context) -> list[ThreeStepTraining]:
     return [three_steps_at(context.scale, _FIRST_UNSEEN_SEED + place) for place in range(count)]
 
 
+def earlier_trainings(context: Context) -> list[ThreeStepTraining]:
+    """Return the fresh trainings that were looked at first, after which the clause on bits became a share of seeds.
+
+    >>> [config.settings.seed for config in earlier_trainings(Context("reference"))] == list(range(1000, 1064))
+    True
+    """
+    count = context.at(smoke=0, demo=0, reference=64, paper=256)
+    return [three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
+
+
+def every_training(context: Context) -> list[ThreeStepTraining]:
+    """Return all trainings of the usual size from fresh seeds, the earlier ones first.
+
+    >>> len(every_training(Context("reference"))), len(every_training(Context("demo")))
+    (128, 2)
+    """
+    return [*earlier_trainings(context), *fresh_trainings(context)]
+
+
 def larger_trainings(context: Context) -> list[ThreeStepTraining]:
     """Return trainings of more bits and links from fresh seeds; none where a few seconds must do.
 

@@ -86,7 +86,7 @@ function needed() {
     return `It opens for whoever reaches ${location.hostname}, while this explorer runs.`;
   }
   const port = location.port === "8321" ? "" : ` --port ${location.port}`;
-  const store = current === "results" ? " --store FOLDER, with the same rows," : "";
+  const store = current === "results" && about?.own_store ? " --store FOLDER, with the same rows," : "";
   return `Whoever opens it first runs parityscope explore${port}${store} on their own machine (version ${about?.version ?? "of this page"}); the link holds the settings and is computed again there.`;
 }
 

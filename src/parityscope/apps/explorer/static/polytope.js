@@ -48,15 +48,16 @@ function draw() {
   const trained = `Training ${data.parameters} numbers ended at C = ${last} after ${data.steps.at(-1)} steps.`;
   $("polytope-status").replaceChildren(...(data.face
     ? [element("span", { class: "good" }, `${name} is a face`), `: some numbers give it equal scores and everybody else smaller ones, by a margin of ${data.margin.toPrecision(2)}, so C comes as near to 1 as one likes. ${trained}`]
-    : [element("span", { class: "bad" }, `${name} is no face`),
+    : [element("span", { class: "bad" }, `${name} is ${data.sentence}`),
        data.reachable < 1
-         ? `: a mixture of its corners is one of other corners too. Whatever the numbers, C ≤ ${data.reachable.toPrecision(3)}. ${trained}`
-         : `, or by less than double precision can tell. ${trained}`]));
+         ? `: a mixture of its corners is one of other corners too. ${whatever()}, C ≤ ${data.reachable.toPrecision(3)}. ${trained}`
+         : `. ${trained}`]));
   drawShape();
   drawScores();
   drawWeights();
 }
 
+const whatever = () => (data.up_to === null ? "Whatever the numbers" : `With numbers up to ${data.up_to.toExponential(0)}`);
 const column = (points, index) => points.map((point) => point[index]);
 const segment = (a, b, color, width, dash = "solid") => ({ x: [a[0], b[0]], y: [a[1], b[1]], mode: "lines", line: { color, width, dash }, hoverinfo: "skip" });
 

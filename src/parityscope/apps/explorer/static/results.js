@@ -17,7 +17,7 @@ function list() {
     ...(summary.claims.length ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims.length})`)] : []),
     ...summary.experiments.map((one) => element("button", { type: "button", title: one.title, onclick: () => open(one.id), "aria-current": shown === one.id }, `${one.id} (${one.rows})`)));
   $("results-status").textContent = summary.store === null
-    ? "No store was given. Start with: parityscope explore --store DIR, where DIR is the --out folder of reproduce or sweep."
+    ? "The rows of the reference run, which are shipped. For others: parityscope explore --store DIR, where DIR is the --out folder of reproduce or sweep."
     : `Store ${summary.store}`;
 }
 

@@ -19,7 +19,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
 from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -95,7 +95,7 @@ _Row = Row[Film, FilmNumbers]
 
 def _film(recipe: str, steps: int, seeds: int) -> Film:
     often = max(1, steps // 2000)
-    trained = training(recipe, 20, 3, seeds=range(seeds), support=(7, 10, 17), record_every=often, steps=steps)
+    trained = training(recipe, 20, 3, seeds=fresh(seeds), support=(7, 10, 17), record_every=often, steps=steps)
     return Film(training=trained)
 
 

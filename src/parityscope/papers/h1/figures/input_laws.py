@@ -138,7 +138,12 @@ def _draw_constructions(axes: Axes, rows: Sequence[_ConstructionsRow]) -> None:
         values = [max(value, _FLOOR) for value in row.numbers.transformer]
         axes.plot(places, values, "o-", color=colour(index % 6), label=f"transformer, p = {row.config.bias:g}")
     worst = max(row.numbers.ffnn for row in rows)
-    axes.axhline(_FLOOR, linestyle="--", color="#888888", label=f"FFNN-1, every p and ν: at most {worst:.0e}")
+    axes.axhline(
+        _FLOOR,
+        linestyle="--",
+        color="#888888",
+        label=f"FFNN-1, every p and ν: at most {worst:.0e}\n(drawn at {_FLOOR:g}, below which nothing is)",
+    )
     axes.set(xscale="log", yscale="log", xlabel="1/(nτ): sharpness of attention", ylabel="risk beyond the noise")
     axes.set_title("expressing (worst of the supports drawn)")
     axes.legend(fontsize=8)

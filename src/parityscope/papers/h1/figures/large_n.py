@@ -160,7 +160,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     figure, panels = new_figure(13.5, 4.6, 1, len(_RECIPES) + 1, width_ratios=(1, 1, 1, 1.15))
     for axes, label in zip(panels, _RECIPES, strict=False):
         _draw_risk(axes, _of(rows, label))
-        axes.set_title(f"{label}: {share_of(_of(rows, label))}", fontsize=10.5)
+        axes.set_title(f"{label}: {share_of(_of(rows, label))}\n{_steps(_of(rows, label))}", fontsize=10.5)
     panels[0].set_ylabel("risk / first risk")
     last = panels[-1]
     for index, label in enumerate(_RECIPES):
@@ -168,7 +168,9 @@ def plot(rows: Sequence[_Row]) -> Figure:
         factors = sorted({float(row.config.factor or 0) for row in mine})
         shares = [share_of([row for row in mine if row.config.factor == factor]) for factor in factors]
         apart = 1.12 ** (index - 1)  # intervals can be told from each other
-        draw_shares(last, [apart * factor for factor in factors], shares, color=colour(4 + index % 2), **_MARKS[index])
+        draw_shares(
+            last, [apart * factor for factor in factors], shares, color=colour((1, 4, 5)[index]), **_MARKS[index]
+        )
     last.set(xscale="log", xlabel="c of τ = c/n", ylabel="share of seeds", title="learned")
     last.set_xticks(_FACTORS, [f"{factor:g}" for factor in _FACTORS])
     last.minorticks_off()
@@ -182,6 +184,12 @@ _MARKS: list[dict[str, Any]] = [
     {"label": _CODED, "marker": "s", "linestyle": ":"},
     {"label": _REPAIRED, "marker": "o", "linestyle": "-"},
 ]
+
+
+def _steps(rows: Sequence[_Row]) -> str:
+    """Return how many steps were taken: one that ended early counts as long as it was."""
+    taken = sorted(int(row.arrays["steps"][-1]) for row in rows)
+    return f"{taken[len(taken) // 2]} steps (median), at most {taken[-1]}"
 
 
 def _hue(factor: float | None) -> str:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import new_figure
 from parityscope.papers.cells import ShownTraining, TrainingRow, draw_heat_map, ink_on, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.runs import training
 
 ID = "H1-success"
@@ -31,7 +31,7 @@ def _shown(recipe: str, n: int, k: int, seeds: int, *, sharp_start: bool = False
     if sharp_start:
         changes["start_radius"] = float(n)
     changes = {name: value for name, value in changes.items() if value is not None}
-    return ShownTraining(label=label, training=training(recipe, n, k, seeds=range(seeds), **changes))
+    return ShownTraining(label=label, training=training(recipe, n, k, seeds=fresh(seeds), **changes))
 
 
 def _written(n: int, k: int, seeds: int, steps: int | None = None) -> ShownTraining:
@@ -39,7 +39,7 @@ def _written(n: int, k: int, seeds: int, steps: int | None = None) -> ShownTrain
 
 
 def _proved(n: int, k: int, seeds: int, steps: int) -> ShownTraining:
-    trained = training("as-written", n, k, seeds=range(seeds), learning_rate="theorem-5", steps=steps)
+    trained = training("as-written", n, k, seeds=fresh(seeds), learning_rate="theorem-5", steps=steps)
     return ShownTraining(label=_PROVED, training=trained)
 
 
@@ -58,7 +58,7 @@ def _own(n: int, k: int, seeds: int, steps: int | None = None) -> list[ShownTrai
 
 
 def _samples(n: int, k: int, samples: int, seeds: int) -> ShownTraining:
-    trained = training("bounded", n, k, seeds=range(seeds), samples=samples)
+    trained = training("bounded", n, k, seeds=fresh(seeds), samples=samples)
     return ShownTraining(label="bounded, N examples", training=trained)
 
 
@@ -81,11 +81,11 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "reference": [
         *(_proved(12, k, 32, 300) for k in (2, 3, 4)),
         *(one for k in (2, 3, 4) for one in (_written(12, k, 32), _coded(12, k, 32), *_own(12, k, 32))),
-        *(one for k in (2, 3, 4) for one in (_coded(16, k, 16), *_own(16, k, 16))),
+        *(one for k in (2, 3, 4) for one in (_coded(16, k, 32), *_own(16, k, 32))),
         *(one for n, k in ((20, 3), (24, 3), (40, 5), (100, 5), (1000, 10)) for one in _own(n, k, 32)),
         *(_samples(12, k, 4000, 32) for k in (2, 3, 4)),
-        *(_samples(16, k, 8000, 16) for k in (2, 3, 4)),
-        *(_samples(20, k, 16000, 16) for k in (3, 4)),
+        *(_samples(16, k, 8000, 32) for k in (2, 3, 4)),
+        *(_samples(20, k, 16000, 32) for k in (3, 4)),
         _samples(100, 2, 4000, 32),
     ],
     "paper": [

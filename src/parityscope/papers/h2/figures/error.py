@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.records import Row
 from parityscope.runs import training
 from parityscope.runs.training import TrainingNumbers
@@ -48,7 +48,7 @@ def _shown(panel: str, n: int, variance: float, seeds: int) -> ShownStart:
     changes: dict[str, Any] = {"start_radius": math.sqrt(r * variance * initial_score_variance(n))}
     if variance == 0:
         changes["learning_rate"] = one_step_learning_rate(n, score_units=best_uniform_step(n, r))
-    trained = training("one-step", n, 2, seeds=range(seeds), **changes)
+    trained = training("one-step", n, 2, seeds=fresh(seeds), **changes)
     return ShownStart(label=panel, training=trained, variance=variance)
 
 

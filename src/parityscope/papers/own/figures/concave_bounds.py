@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import is_face
 from parityscope.models.positions import floating
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.papers.own.flows import mirror_flow
 from parityscope.papers.own.theory import ascent_bound
 from parityscope.records import Config, Numbers, Result, Row
@@ -168,7 +168,7 @@ def _newton(curve: Curve) -> _Traced:
 
 def _curve(rule: Rule, n: int, k: int, seeds: int, records: int, positions: str = "random-signs") -> Curve:
     recipe, code = ("mirror", "orthogonal") if rule in ("flow", "mirror") else ("concave", positions)
-    trained = training(recipe, n, k, seeds=range(1000, 1000 + seeds), positions=code)
+    trained = training(recipe, n, k, seeds=fresh(seeds), positions=code)
     return Curve(rule=rule, training=trained, records=records)
 
 

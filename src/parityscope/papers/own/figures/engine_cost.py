@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from matplotlib.axes import Axes
@@ -156,6 +156,17 @@ def _by_auto(rows: Sequence[_Row]) -> list[_Row]:
     return [row for row in rows if row.config.engine == AUTO]
 
 
+def _side_of(name: str) -> dict[str, Any]:
+    """Return where a line's name stands: the steep ones end side by side."""
+    if name in ("split", "lattice"):
+        return {"xytext": (0, 7 if name == "split" else 20), "ha": "center", "va": "bottom"}
+    return {
+        "xytext": (-7, 0) if name == "enumerate" else (7, 0),
+        "ha": "right" if name == "enumerate" else "left",
+        "va": "center",
+    }
+
+
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw time against n, both logarithmic: one line per engine, and one per kind of attention."""
     figure, (left, right) = new_figure(13.5, 5, 1, 2, sharey=True)
@@ -165,9 +176,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
         mine = [row for row in named if row.config.engine == name]
         sizes, seconds = [row.config.n for row in mine], [row.numbers.seconds for row in mine]
         left.plot(sizes, seconds, "o-", color=hue, linewidth=2, markersize=5)
-        # The two steep lines run close together: the left one is named on its left.
-        side = {"xytext": (-7, 0), "ha": "right"} if name == "enumerate" else {"xytext": (7, 0), "ha": "left"}
-        left.annotate(name, (sizes[-1], seconds[-1]), textcoords="offset points", va="center", color=hue, **side)
+        left.annotate(name, (sizes[-1], seconds[-1]), textcoords="offset points", color=hue, **_side_of(name))
     left.set(xscale="log", ylabel="CPU seconds, value and gradient")
     start, end = left.get_xlim()
     left.set_xlim(start / 2, end * 3)  # room for the names of the outer lines

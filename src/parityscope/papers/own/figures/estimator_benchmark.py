@@ -128,7 +128,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     """Draw methods × kinds of tables as a heat map of exact answers, and the seconds of every method."""
     methods = _methods(rows)
     figure, (axes, times) = new_figure(
-        5.5 + 0.95 * len(rows), 2.2 + 0.42 * len(methods), 1, 2, width_ratios=(max(2, len(rows)), 3.2), sharey=True
+        6.2 + 0.95 * len(rows), 2.2 + 0.42 * len(methods), 1, 2, width_ratios=(max(2, len(rows)), 3.2), sharey=True
     )
     grid = [[float("nan")] * len(rows) for _ in methods]
     for x, row in enumerate(rows):
@@ -178,10 +178,19 @@ def _total(rows: Sequence[_Row], name: str) -> Share | None:
     return wilson_share(sum(score.found for score in scores), sum(score.tables for score in scores))
 
 
+def together_in(rows: Sequence[_Row]) -> list[_Row]:
+    """Return the kinds of tables whose columns say nothing one by one.
+
+    >>> together_in([])
+    []
+    """
+    return [row for row in rows if row.config.table.k > 1 and row.config.table.kind != "conjunction"]
+
+
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Say who finds interactions, who finds main effects, and where another method is as good or better."""
-    alone = [row for row in rows if row.config.table.k == 1 or row.config.table.kind == "conjunction"]
-    together = [row for row in rows if row not in alone]
+    together = together_in(rows)
+    alone = [row for row in rows if row not in together]
 
     def totals(some: Sequence[_Row], names: Sequence[str]) -> str:
         counted = [(name, _total(some, name)) for name in names]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.problems import draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -106,7 +106,7 @@ def _cell(n: int, k: int, noise: float, seeds: int, methods: Sequence[Method] = 
             k=k,
             noise=noise,
             counts=tuple(counts_around(N)[1:-1]),
-            seeds=tuple(range(1000, 1000 + seeds)),
+            seeds=tuple(fresh(seeds)),
         )
         for method, N in around.items()
     ]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.models import is_face
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -96,7 +96,7 @@ _Row = Row[FaceCell, FaceNumbers]
 
 
 def _cell(code: Code, n: int, k: int, r: int, seeds: int) -> FaceCell:
-    seeded = range(1000, 1000 + seeds)
+    seeded = fresh(seeds)
     return FaceCell(training=training("concave", n, k, seeds=seeded, positions=code, numbers_per_head=r))
 
 

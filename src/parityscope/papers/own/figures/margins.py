@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.models import is_face
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -92,7 +92,7 @@ def _cells(sizes: Sequence[int], ks: Sequence[int], seeds: int, most: int) -> li
     """Return both codes at all sizes; harmonics of k > 2 up to nk = `most`, beyond which they take minutes."""
     codes: list[Code] = ["harmonics", "random-signs"]
     return [
-        MarginCell(training=training("concave", n, k, seeds=range(1000, 1000 + seeds), positions=code))
+        MarginCell(training=training("concave", n, k, seeds=fresh(seeds), positions=code))
         for code in codes
         for k in ks
         for n in sizes

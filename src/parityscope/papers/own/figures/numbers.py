@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.papers.cells import of_learned
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
 from parityscope.runs.training import Training, TrainingNumbers
@@ -108,7 +108,7 @@ def _costs(default: _Seeds, **other: _Seeds) -> list[Cost]:
     for name, method in METHODS.items():
         sizes = other.get(_short(name), default)
         for (n, k), seeds in sizes.items():
-            trained = training(method.recipe, n, k, seeds=range(1000, 1000 + seeds), **method.changes)
+            trained = training(method.recipe, n, k, seeds=fresh(seeds), **method.changes)
             chosen.append(Cost(method=name, training=trained))
     return chosen
 

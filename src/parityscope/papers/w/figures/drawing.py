@@ -125,7 +125,7 @@ def draw_entropy(axes: Axes, row: DecoderRow) -> None:
 def draw_cells(axes: Axes, cells: Mapping[int, Cell], index: int, label: str) -> None:
     """Draw the median samples needed against k with the range over seeds; an open triangle where the budget ended.
 
-    Beside a triangle stands how many seeds were reached all the same.
+    Below a triangle stands how many seeds were reached all the same; triangles of several lines lie in each other.
 
     >>> from parityscope.core.drawing import new_figure
     >>> from parityscope.papers.w.settings import smoke
@@ -136,7 +136,7 @@ def draw_cells(axes: Axes, cells: Mapping[int, Cell], index: int, label: str) ->
     >>> rows = tuple(Row(smoke("", k=4, steps=10, batch=32), numbers) for numbers in found)
     >>> draw_cells(axes, {4: Cell(rows)}, 0, "with CoT")
     >>> [text.get_text() for text in axes.texts], axes.lines[-1].get_xydata().tolist()
-    ([' 2/3'], [[4.0, 320.0]])
+    (['2/3'], [[4.0, 320.0]])
     """
     done = {k: cell for k, cell in cells.items() if cell.median is not None}
     middles = [cell.median or 0.0 for cell in done.values()]
@@ -145,7 +145,15 @@ def draw_cells(axes: Axes, cells: Mapping[int, Cell], index: int, label: str) ->
     axes.errorbar(list(done), middles, (below, above), fmt="o-", color=colour(index), capsize=3, label=label)
     for k, cell in cells.items():
         if cell.reached < len(cell.rows):
-            axes.plot(k, cell.budget, "^", color=colour(index), fillstyle="none", markersize=9)
+            axes.plot(k, cell.budget, "^", color=colour(index), fillstyle="none", markersize=8 + 3 * index)
             if cell.reached:
-                share = f" {cell.reached}/{len(cell.rows)}"
-                axes.annotate(share, (k, cell.budget), color=colour(index), fontsize=8, va="center")
+                axes.annotate(
+                    f"{cell.reached}/{len(cell.rows)}",
+                    (k, cell.budget),
+                    (0, -9),
+                    textcoords="offset points",
+                    color=colour(index),
+                    fontsize=8,
+                    va="top",
+                    ha="center",
+                )

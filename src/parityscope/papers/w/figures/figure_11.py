@@ -26,7 +26,7 @@ TITLE = "W, Figure 11: entropy of every head while learning from a pool"
 TEXT = (
     "Normalised attention entropy (Eq. (1)) of every head during training without chain of thought on a small pool, one"
     " panel per layers × heads; the grey line is held-out accuracy. The paper has (20, 6) and 10 000 inputs; here "
-    "(14, 3) and 600 inputs, one layer, five seeds of which one is drawn."
+    "(14, 3) and 600 inputs, one layer, five seeds; drawn is the first that learned, or else the first."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 5, "paper": 4e5}
 
