@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +108,7 @@ def chain(evidence: Evidence) -> Named:
     maps = [row for row in evidence.rows("W-figure-3") if row.config.label == "attention map"]
     first, looking = rows[0].config.training, maps[0].config.training
     looks = sorted({decimal(row.numbers.secret_attention, 2) for row in maps})
+    entropy = evidence.claims["W-figure-6"].number
     three = named_claims(["W-theorem-3"])[0].needs(Context(evidence.scale))[0].settings
     return Named(
         {
@@ -122,6 +124,8 @@ def chain(evidence: Evidence) -> Named:
             "chain.look": looks[0] if len(looks) == 1 else f"{looks[0]} to {looks[-1]}",
             "chain.look.heads": ranged(row.config.training.heads for row in maps),
             "chain.look.trainings": str(len(maps)),
+            "chain.lm.lower": listed(re.findall(r"lower in (\d+)%", entropy)),
+            "chain.lm.equal": listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", entropy)),
             "chain.three.n": str(three.n),
             "chain.three.k": str(three.k),
             "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token right")),

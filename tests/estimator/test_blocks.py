@@ -67,3 +67,14 @@ def test_a_table_names_its_block_too():
 )
 def test_only_discordant_rows_tell_columns_apart(lost, discordant, apart):
     assert _told_apart(lost, discordant) == apart
+
+
+@pytest.mark.parametrize(("share", "seed"), [(0.5, 0), (0.1, 1)])
+def test_independent_columns_that_explain_as_much_are_told_apart(share, seed):
+    """Rare columns agree in most rows for being rare: that does not make them alike."""
+    random = np.random.RandomState(seed)
+    X = (random.rand(2000, 20) < share).astype(int)
+    up = random.rand(2000) < 0.15 + 0.35 * (X[:, 3] + X[:, 8])
+    found = ask(Question(max_k=2), X, np.where(up, 1, -1).astype(np.int8), random).interactions
+    assert {one.support for one in found} == {(3,), (8,)}
+    assert [one.block for one in found] == [{}, {}]

@@ -81,6 +81,44 @@ def test_people_see_columns_truth_table_and_a_picture(table, tmp_path, monkeypat
     assert json.loads((out / "fit.json").read_text())["k"] == 2
 
 
+def test_a_column_with_two_questions_is_one_column_with_two_lines(tmp_path, monkeypatch, capsys):
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame({"city": random.choice(list("ABCDEFGH"), 900), "sex": random.choice(["m", "f"], 900)})
+    frame["noise"] = random.rand(900)
+    frame["ill"] = (frame["city"].isin(["B", "F"]) ^ (frame["sex"] == "m")).astype(int)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    code, printed, _ = fit(
+        monkeypatch, capsys, tmp_path / "people.csv", "--target", "ill", "--save", tmp_path / "model"
+    )
+    assert code == 0
+    assert {"city 0 city = B", "city 0 city = F", "sex 1 sex = m"} <= {" ".join(x.split()) for x in printed.split("\n")}
+    assert "= B = F" not in " ".join(printed.split())  # no row has both
+    code, out, _ = fit(monkeypatch, capsys, tmp_path / "people.csv", "--target", "ill", "--json")
+    found = json.loads(out)
+    assert (found["columns"], found["support"], found["k"]) == (["city", "sex"], [0, 1], 2)
+    assert sorted(found["bits"]) == ["city = B", "city = F", "sex = m"]
+    code, _, said = command(monkeypatch, capsys, "predict", tmp_path / "model", tmp_path / "people.csv")
+    assert code == 0
+    assert "accuracy 1.000" in said
+
+
+def test_two_rows_are_too_few_to_hold_any_out(tmp_path, monkeypatch, capsys):
+    (tmp_path / "two.csv").write_text("a,y\n1,1\n0,0\n")
+    code, printed, _ = fit(monkeypatch, capsys, tmp_path / "two.csv", "--target", "y")
+    assert code == 0
+    assert "too few rows to hold any out" in printed
+    assert "a parity of 1 column, however strong" in printed
+    _, out, _ = fit(monkeypatch, capsys, tmp_path / "two.csv", "--target", "y", "--json")
+    assert json.loads(out, parse_constant=pytest.fail)["accuracy"] is None
+
+
+def test_a_target_of_many_numbers_needs_a_threshold(tmp_path, monkeypatch, capsys):
+    pd.DataFrame({"a": [0, 1] * 20, "weight": range(40)}).to_csv(tmp_path / "t.csv", index=False)
+    code, _, said = fit(monkeypatch, capsys, tmp_path / "t.csv", "--target", "weight")
+    assert code == 2
+    assert "a column that says whether weight > 19.5" in " ".join(said.split())
+
+
 def test_nothing_found_is_an_answer(table, tmp_path, monkeypatch, capsys):
     table["fault"] = np.random.RandomState(3).randint(2, size=400)
     table.to_csv(tmp_path / "faults.csv", index=False)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import f
 
 from parityscope.estimator.bits import Bit
-from parityscope.estimator.grouping import _f_tail, groups_of, part_of
+from parityscope.estimator.grouping import _f_tail, _left, groups_of, part_of
 from parityscope.estimator.joint import Part
 from parityscope.estimator.rules import Interaction
 
@@ -51,3 +51,25 @@ def test_groups_stay_within_the_number_of_columns_that_was_given():
     up = (values[0] & values[1] & values[2]).astype(bool) ^ (random.rand(800) < 0.1)
     parts = [single(column) for column in range(3)]
     assert max(map(len, groups_of(parts, values, np.where(up, 1, -1), alpha=0.01, most_columns=2))) == 2
+
+
+@pytest.mark.parametrize("sizes", [(6,), (2, 2), (5, 9), (3, 4, 2)])
+def test_what_a_sum_leaves_is_that_of_least_squares_on_indicators(sizes):
+    random = np.random.RandomState(0)
+    factors = [np.unique(random.randint(size, size=300), return_inverse=True)[1] for size in sizes]
+    if len(sizes) > 1:
+        factors[1] = np.where(factors[0] == 0, 0, factors[1])  # a design of less than full rank otherwise
+    labels = random.choice([-1, 1], size=300)
+    design = np.column_stack([cells[:, None] == np.unique(cells) for cells in factors]).astype(float)
+    fitted, _, rank, _ = np.linalg.lstsq(design, labels.astype(float), rcond=1e-9)
+    left, found = _left(factors, labels)
+    assert found == rank
+    assert left == pytest.approx(float(((labels - design @ fitted) ** 2).sum()), abs=1e-6)
+
+
+def test_questions_about_the_same_columns_are_one_group():
+    values = {0: np.linspace(-2, 2, 400)}
+    ends = [Part(Interaction((Bit(0, threshold=cut),), (None,)), table=False) for cut in (-1.0, 1.0)]
+    labels = np.where(np.abs(values[0]) < 1, 1, -1)
+    assert groups_of(ends, values, labels, alpha=0.01) == [(0, 1)]
+    assert part_of(ends, (0, 1)).interaction.shape == (2, 2)

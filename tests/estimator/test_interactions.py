@@ -5,9 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
+from parityscope.core.errors import InvalidInput
 from parityscope.estimator.answer import Question, ask
+from parityscope.estimator.clock import Clock
 from parityscope.estimator.conditional import conditional_log_p
 from parityscope.estimator.evidence import exact_log_p
+from parityscope.estimator.interactions import select
+from parityscope.estimator.schedule import run
+from parityscope.estimator.search import Search
+from parityscope.estimator.sentences import skipped_sentence
 
 
 def signs(odd):
@@ -99,3 +105,24 @@ def test_conditional_p_values_bound_the_exact_ones():
     assert exact <= bound <= 6 * exact
     one_cell = conditional_log_p(chi, labels, np.zeros(12, dtype=int))
     assert exact_log_p(chi, labels) <= one_cell + 1e-9
+
+
+def test_what_else_adds_is_asked_while_there_is_time():
+    """With two pairs in the label and no time left the first is told, and that others were not asked."""
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(2000, 12))
+    odd = np.where(random.rand(2000) < 0.5, X[:, 1] ^ X[:, 4], X[:, 7] ^ X[:, 9])
+    search = Search.of(X, signs(odd), [1, 2], False, 0.01, Clock(30.0), random)
+    first = run(search, "auto")
+    assert len(select(search, first)) == 2
+    assert not search.cut_short
+    search.clock = Clock(1e-9)
+    assert len(select(search, first)) == 1
+    assert search.cut_short
+    assert skipped_sentence({}, cut_short=True) == "not searched: what else adds to it (the time was over)"
+
+
+@pytest.mark.parametrize("bad", [{"k": 2.5}, {"k": "a"}, {"max_k": "3"}, {"alpha": "a"}])
+def test_what_is_no_number_is_refused_by_name(bad):
+    with pytest.raises(InvalidInput, match=f"{next(iter(bad))} must"):
+        Question(**bad).refuse_if_bad(columns=6)

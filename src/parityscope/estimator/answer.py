@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
 from parityscope.estimator import conjunctions, pair_tables
+from parityscope.estimator.candidates import SOLVERS, Attempt, Solver
 from parityscope.estimator.clock import Clock, Progress, seconds_of
 from parityscope.estimator.evidence import p_text, rows_needed
 from parityscope.estimator.interactions import Chosen, FoundInteraction, described, select
@@ -20,8 +22,8 @@ from parityscope.estimator.joint import JointRule, fit_joint, held_out_probabili
 from parityscope.estimator.promise import sentence
 from parityscope.estimator.rules import Cell, Interaction, Rule
 from parityscope.estimator.schedule import run, run_smaller
-from parityscope.estimator.search import SOLVERS, Attempt, Search, Solver
-from parityscope.estimator.sentences import explanation, sizes_text, skipped_sentence
+from parityscope.estimator.search import Search
+from parityscope.estimator.sentences import counted, explanation, sizes_text, skipped_sentence
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,15 @@ class Question:
         """Raise a sentence about the first value that cannot be used on so many columns."""
         if self.solver not in SOLVERS:
             raise InvalidInput(f"unknown solver {self.solver!r}: choose one of {', '.join(SOLVERS)}")
+        for name, value in (("k", self.k), ("max_k", self.max_k)):
+            if not isinstance(value, Integral) and not (name == "k" and value is None):
+                raise InvalidInput(f"{name} must be a whole number, got {value!r}")
         if self.k is not None and not 1 <= self.k <= columns:
             raise InvalidInput(f"k must lie between 1 and the number of columns {columns}, got {self.k}")
         if self.max_k < 1:
             raise InvalidInput(f"max_k must be at least 1, got {self.max_k}")
-        if not 0 < self.alpha < 1:
-            raise InvalidInput(f"alpha must lie strictly between 0 and 1, got {self.alpha}")
+        if not isinstance(self.alpha, float | int) or not 0 < self.alpha < 1:
+            raise InvalidInput(f"alpha must lie strictly between 0 and 1, got {self.alpha!r}")
         seconds_of(self.budget)
 
 
@@ -69,7 +74,7 @@ class Answer:
     solver: Solver | None
     log_p: float
     noise_rate: float
-    held_out_accuracy: float
+    held_out_accuracy: float  # not a number where there are too few rows to hold any out
     bits: tuple[str, ...]
     rule: Literal["parity", "table", "majority"]
     truth_table: list[Cell]
@@ -89,7 +94,7 @@ class Answer:
     @property
     def support(self) -> tuple[int, ...]:
         """The columns, ascending; empty when nothing was found."""
-        return () if self.interaction is None else tuple(bit.column for bit in self.interaction.bits)
+        return () if self.interaction is None else tuple(sorted({bit.column for bit in self.interaction.bits}))
 
     @property
     def p_value(self) -> float:
@@ -134,7 +139,7 @@ def two_classes(y: ndarray, name: str = "y") -> tuple[ndarray, Int8[ndarray, " r
     """
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) == 1:
-        raise InvalidInput(f"{name} has one class only, {classes[0]!r}: two classes are needed")
+        raise InvalidInput(f"{name} has one class only, {classes.tolist()[0]!r}: two classes are needed")
     if len(classes) > 2:
         raise InvalidInput(f"{name} has {len(classes)} classes: two classes are needed")
     return classes, (2 * codes - 1).astype(np.int8)
@@ -191,7 +196,7 @@ def _something(chosen: tuple[Chosen, ...], search: Search, name: Callable[[int],
     values = search.values({column for one in interactions for column in one.support})
     whole = prefers_whole_table(parts, values, labels, train)
     second = held_out_probability(parts, values, labels, train, table=whole)
-    skipped = skipped_sentence(_unfinished(search))
+    skipped = _skipped(search)
     return Answer(
         first.interaction,
         first.rule,
@@ -212,7 +217,7 @@ def _something(chosen: tuple[Chosen, ...], search: Search, name: Callable[[int],
         joint=fit_joint(parts, values, labels, table=whole),
         guarantee=_guarantee(search),
         skipped=skipped,
-        explanation=explanation(interactions, whole, name),
+        explanation=explanation(interactions, whole, name, skipped=bool(skipped)),
     )
 
 
@@ -247,7 +252,7 @@ def _nothing(search: Search, name: Callable[[int], str]) -> Answer:
         solver=None,
         log_p=0.0 if (best := search.nearest) is None else best.log_p,
         noise_rate=min(share, 1 - share),
-        held_out_accuracy=float((held_out == (share > 0.5)).mean()),
+        held_out_accuracy=float((held_out == (share > 0.5)).mean()) if len(held_out) else math.nan,
         bits=(),
         rule="majority",
         truth_table=[],
@@ -259,7 +264,7 @@ def _nothing(search: Search, name: Callable[[int], str]) -> Answer:
         interactions=(),
         joint=None,
         guarantee=_guarantee(search),
-        skipped=skipped_sentence(_unfinished(search)),
+        skipped=_skipped(search),
         explanation="no interaction stands out: nothing here explains the label better than its class shares",
         candidate=None if best is None else best.support,
     )
@@ -269,9 +274,10 @@ def _guarantee(search: Search) -> str:
     return sentence(search.promised(), k_is_known=search.k_is_known, uneven=search.uneven())
 
 
-def _unfinished(search: Search) -> dict[int, tuple[float, float]]:
-    """Return the sizes that were not searched to the end: from which correlation on they were, and the seconds left."""
-    return {k: (search.met(k), seconds) for k, seconds in search.left_out.items()}
+def _skipped(search: Search) -> str:
+    """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
+    unfinished = {k: (search.met(k), seconds) for k, seconds in search.left_out.items()}
+    return skipped_sentence(unfinished, cut_short=search.cut_short)
 
 
 def _why_nothing(search: Search, name: Callable[[int], str]) -> str:
@@ -284,11 +290,11 @@ def _why_nothing(search: Search, name: Callable[[int], str]) -> str:
     needed = rows_needed(search.price(smallest), search.alpha)
     if rows < needed:
         return (
-            f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of {table.columns} columns "
-            f"takes {needed}"
+            f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of "
+            f"{counted(table.columns, 'column')} takes {needed}"
         )
     searched = [k for k in search.sizes if search.met(k) <= 1]
-    skipped = skipped_sentence(_unfinished(search))
+    skipped = _skipped(search)
     if not searched:
         tried = (
             search.attempts[-1].outcome
@@ -297,9 +303,8 @@ def _why_nothing(search: Search, name: Callable[[int], str]) -> str:
         )
         return f"nothing found: {tried}"
     return (
-        f"nothing found: no parity of {sizes_text(searched)} of {table.columns} columns stands out in {rows} rows"
-        + _nearest_text(search, name)
-        + (f"; {skipped}" if skipped else "")
+        f"nothing found: no parity of {sizes_text(searched)} of {counted(table.columns, 'column')} stands out in "
+        f"{rows} rows" + _nearest_text(search, name) + (f"; {skipped}" if skipped else "")
     )
 
 

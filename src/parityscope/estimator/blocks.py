@@ -6,30 +6,31 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Float, Int8
 from numpy import ndarray
 
 from parityscope.estimator.bits import Bit
-from parityscope.estimator.evidence import clearly_better, log_choose
+from parityscope.estimator.candidates import Candidate
+from parityscope.estimator.evidence import clearly_better, log_choose, phi
 from parityscope.estimator.packed import pack
 from parityscope.estimator.rules import Interaction, fit_rule
 
 if TYPE_CHECKING:
-    from parityscope.estimator.search import Candidate, Search
+    from parityscope.estimator.search import Search
 
 _LEVEL = 0.05
 _MOST = 64  # columns of a block that are named
-_RESEMBLES = 0.5  # of a table's columns: the least agreement beyond chance, 1 for copies
+_RESEMBLES = 0.5  # the least correlation of two bits: independent columns may explain as much, but are not alike
 
 
 def indistinguishable(search: Search, candidate: Candidate) -> dict[int, tuple[int, ...]]:
     """Return, by column of a found interaction, the columns that could take its place.
 
-    Another column (any of its bits) takes a column's place when the parity with it agrees with the labels about as
-    well: of the rows that only one of the two parities names right, the found one has no more than chance allows at
-    the level of 5 % (McNemar's exact test on all rows). Where the evidence is that of a table of all values, another
-    column that resembles it takes its place when the table with it fits the rows not clearly worse. Copies are always
-    among them.
+    Another column with a bit that resembles the column's takes its place when the parity with it agrees with the labels
+    about as well: of the rows that only one of the two parities names right, the found one has no more than chance
+    allows at the level of 5 % (McNemar's exact test on all rows). Where the evidence is that of a table of all values,
+    another column that resembles it takes its place when the table with it fits the rows not clearly worse. Copies are
+    always among them.
 
     >>> from parityscope.estimator.answer import Question, ask
     >>> random = np.random.RandomState(0)
@@ -51,32 +52,28 @@ def indistinguishable(search: Search, candidate: Candidate) -> dict[int, tuple[i
     for bit in candidate.interaction.bits:
         # What a bit should answer in every row for the parity to be right, given the other columns.
         wanted = oriented * bit.signs(search.X[search.order, bit.column])
-        columns = _as_good(search, wanted.astype(np.int8), oriented) - set(candidate.support)
+        alike = np.flatnonzero(_resemblance(search, bit) >= _RESEMBLES)
+        columns = _as_good(search, wanted.astype(np.int8), oriented, alike) - set(candidate.support)
         copies = {other for column in (*columns, bit.column) for other in search.table.copies.get(column, ())}
         if columns | copies:
             blocks[bit.column] = tuple(sorted(columns | copies)[:_MOST])
     return blocks
 
 
-def _as_good(search: Search, wanted: Int8[ndarray, " rows"], right: ndarray) -> set[int]:
-    """Return the columns with a bit, or its negation, that gives the wanted answers about as often.
+def _as_good(search: Search, wanted: Int8[ndarray, " rows"], right: ndarray, alike: ndarray) -> set[int]:
+    """Return the columns with one of these bits, or its negation, that gives the wanted answers about as often.
 
     `right` is 1 in the rows that the found parity names right, −1 in the others.
     """
-    words, rows = search.table.words, len(wanted)
-    target = pack((wanted < 0)[:, None], search.table.lengths)[:, 0]
-    differ = np.zeros(words.shape[1], dtype=np.int64)
-    for word, answer in zip(words, target, strict=True):
-        differ += np.bitwise_count(word ^ answer)
-    lost = int((right > 0).sum()) - np.maximum(rows - differ, differ)
     columns = set()
-    # Two parities differ in at most all rows, so a loss of four standard deviations is beyond chance.
-    for index in np.flatnonzero(lost <= 4 * math.sqrt(rows)).tolist():
+    for index in alike.tolist():
         bit = search.table.bits[index]
         swapped = wanted * bit.signs(search.X[search.order, bit.column])
-        if 2 * differ[index] > rows:
+        if 2 * int((swapped > 0).sum()) < len(wanted):
             swapped = -swapped
-        if not _told_apart(int(lost[index]), int((swapped != right).sum())):
+        lost = int((right > 0).sum()) - int((swapped > 0).sum())
+        # Two parities differ in at most all rows, so a loss of four standard deviations is beyond chance.
+        if lost <= 4 * math.sqrt(len(wanted)) and not _told_apart(lost, int((swapped != right).sum())):
             columns.add(bit.column)
     return columns
 
@@ -106,19 +103,26 @@ def _fits_as_well(search: Search, candidate: Candidate, place: int) -> set[int]:
 
 
 def _resembling(search: Search, bit: Bit) -> list[Bit]:
-    """Return, of every other column with a bit that mostly agrees (or disagrees) with this one, the nearest."""
-    signs = bit.signs(search.X[search.order, bit.column])
-    target = pack((signs < 0)[:, None], search.table.lengths)[:, 0]
-    differ = np.zeros(search.table.words.shape[1], dtype=np.int64)
-    for word, answer in zip(search.table.words, target, strict=True):
-        differ += np.bitwise_count(word ^ answer)
-    away = np.abs(1 - 2 * differ / len(signs))
+    """Return, of every other column with a bit that resembles this one or its negation, the nearest."""
+    away = _resemblance(search, bit)
     nearest: dict[int, tuple[float, Bit]] = {}
     for index in np.flatnonzero(away >= _RESEMBLES).tolist():
         other = search.table.bits[index]
         if other.column != bit.column and away[index] > nearest.get(other.column, (0.0, other))[0]:
             nearest[other.column] = (float(away[index]), other)
     return [other for _, other in nearest.values()]
+
+
+def _resemblance(search: Search, bit: Bit) -> Float[ndarray, " bits"]:
+    """Return how much every bit of the table is correlated with this one, without sign."""
+    signs = bit.signs(search.X[search.order, bit.column])
+    target = pack((signs < 0)[:, None], search.table.lengths)[:, 0]
+    differ, ones = np.zeros((2, search.table.words.shape[1]), dtype=np.int64)
+    for word, answer in zip(search.table.words, target, strict=True):
+        differ += np.bitwise_count(word ^ answer)
+        ones += np.bitwise_count(word)
+    rows = len(signs)
+    return np.abs(phi(rows - 2.0 * differ, rows - 2.0 * ones, float(signs.sum(dtype=np.int64)), rows))
 
 
 def _told_apart(lost: int, discordant: int) -> bool:

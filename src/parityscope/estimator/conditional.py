@@ -38,17 +38,20 @@ def conditional_log_p(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"
 
 def _log_tail(chi: ndarray, labels: ndarray, cells: ndarray) -> float:
     """Return log P(Σ counts ≥ what is seen), or a bound of it."""
+    rows = np.bincount(cells).astype(float)
+    ups, drawn, both = (
+        np.bincount(cells, weights=one, minlength=len(rows)) for one in (chi > 0, labels > 0, (chi > 0) & (labels > 0))
+    )
+    fewest, most = np.maximum(0.0, ups + drawn - rows), np.minimum(ups, drawn)
     terms: list[tuple[ndarray, ndarray]] = []
-    seen = mean = least = 0.0
-    for cell in np.unique(cells):
-        inside = cells == cell
-        ups, drawn, rows = (float(one.sum()) for one in (chi[inside] > 0, labels[inside] > 0, inside))
-        counts = np.arange(max(0.0, ups + drawn - rows), min(ups, drawn) + 1)
-        log_mass = log_choose(ups, counts) + log_choose(rows - ups, drawn - counts) - log_choose(rows, drawn)
+    for cell in np.flatnonzero(most > fewest):  # elsewhere the count is what it must be
+        up, down, draws = ups[cell], rows[cell] - ups[cell], drawn[cell]
+        counts = np.arange(fewest[cell], most[cell] + 1)
+        log_mass = log_choose(up, counts) + log_choose(down, draws - counts) - log_choose(rows[cell], draws)
         terms.append((counts, log_mass))
-        seen += float(((chi[inside] > 0) & (labels[inside] > 0)).sum())
-        mean += ups * drawn / rows
-        least += float(counts[-1])
+    free = most > fewest
+    seen, least = float(both[free].sum()), float(most[free].sum())
+    mean = float((ups[free] * drawn[free] / rows[free]).sum())
     if seen <= mean + 1e-9:
         return 0.0
     if seen >= least:  # as large as it can be: the tail is one term

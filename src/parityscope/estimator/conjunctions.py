@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from parityscope.estimator.candidates import Candidate
 from parityscope.estimator.evidence import (
     correlation,
     exact_log_p,
@@ -30,7 +31,7 @@ from parityscope.estimator.ranking import strongest
 from parityscope.estimator.rules import Interaction, parity_log_likelihood
 
 if TYPE_CHECKING:
-    from parityscope.estimator.search import Candidate, Search
+    from parityscope.estimator.search import Search
 
 LARGEST = 4
 _BEAM = 24
@@ -99,8 +100,6 @@ def _grown(literals: _Literals, sets: ndarray, search: Search) -> ndarray:
 
 
 def _judged(search: Search, literals: ndarray, started: float) -> Candidate | None:
-    from parityscope.estimator.search import Candidate  # here, not above: it is what proposes to the search
-
     bits = len(search.table.bits)
     chosen = sorted(((search.table.bits[i % bits], i < bits) for i in literals), key=lambda one: one[0].column)
     interaction = Interaction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ class TableFit:
         return {**self.coded.left_out, **constant}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object that `fit --json` prints; `accuracy` is that of held-out rows.
+        """Return the object that `fit --json` prints; `accuracy` is that of held-out rows, if there are any.
 
         `candidate` is null but where nothing was found: it then names what came nearest, which is not significant.
         """
@@ -68,7 +69,7 @@ class TableFit:
             "support": list(first.support) if first else [],
             "columns": self.columns,
             "k": len(answer.support),
-            "accuracy": answer.held_out_accuracy,
+            "accuracy": None if math.isnan(answer.held_out_accuracy) else answer.held_out_accuracy,
             "p_value": answer.p_value,
             "noise_rate": answer.noise_rate,
             "bits": self.bits,

@@ -51,6 +51,13 @@ class Finding:
             [] if interaction is None else truth_table(interaction, columns, X, labels),
         )
 
+    @property
+    def asked(self) -> tuple[tuple[str, int], ...]:
+        """The column of every question, by name and place: one column may be asked several."""
+        interaction, named = self.found.interaction, zip(self.columns, self.support, strict=True)
+        by_column = dict(zip(self.found.support, named, strict=True))
+        return () if interaction is None else tuple(by_column[bit.column] for bit in interaction.bits)
+
     def to_json(self) -> dict[str, Any]:
         """Return what `fit --json` lists; `adds` is in bits per held-out row, over those before it."""
         return {

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Int
 from numpy import ndarray
 
 from parityscope.estimator.joint import Part, table_of
@@ -18,6 +18,7 @@ from parityscope.estimator.rules import ROWS_PER_CELL, Interaction
 if TYPE_CHECKING:
     from parityscope.estimator.search import Search
 
+_RANK = 1e-10
 Group = tuple[int, ...]  # places of the interactions that belong together, ascending
 
 
@@ -34,6 +35,7 @@ def groups_of(
     Two are joined when the table of all their columns leaves significantly less of the label's variance than the best
     sum of a function of the one and a function of the other, on the scale of probabilities: there a label that is owed
     now to the one and now to the other, and noise of labels, are sums. The most significant two are joined first.
+    Several questions about the same columns are one interaction anyway.
 
     >>> from parityscope.estimator.bits import Bit
     >>> from parityscope.estimator.rules import Interaction
@@ -44,7 +46,7 @@ def groups_of(
     >>> groups_of(parts, values, np.where(both, 1, -1), alpha=0.01)
     [(0, 1), (2,)]
     """
-    groups: list[Group] = [(place,) for place in range(len(parts))]
+    groups = _same_columns(parts, values)
     while len(groups) > 1:
         level = alpha / math.comb(len(groups), 2)
         scored = []
@@ -52,7 +54,7 @@ def groups_of(
             joined = tuple(sorted((*one, *other)))
             columns = _columns(parts, joined)
             small = most_columns is None or len(columns) <= most_columns
-            if small and ROWS_PER_CELL * math.prod(table_of([parts[i] for i in joined]).shape) <= len(labels):
+            if small and _enough_rows(parts, joined, values):
                 p_value = _beyond_the_sum(parts, one, other, values, labels)
                 if p_value <= level:
                     scored.append((p_value, one, other))
@@ -92,9 +94,33 @@ def beyond_main_effects(part: Part, values: Mapping[int, ndarray], search: Searc
     False
     """
     pairs = zip(part.interaction.bits, part.interaction.levels, strict=True)
-    single = [_design(Part(Interaction((bit,), (levels,)), table=True), values) for bit, levels in pairs]
-    sum_left, rank = _left(np.column_stack(single), search.labels)
-    return _f_test(sum_left, rank, *_left(_design(part, values), search.labels), len(search.labels)) <= search.alpha
+    single = [_cells(Part(Interaction((bit,), (levels,)), table=True), values) for bit, levels in pairs]
+    sum_left, rank = _left(single, search.labels)
+    return _f_test(sum_left, rank, *_left([_cells(part, values)], search.labels), len(search.labels)) <= search.alpha
+
+
+def _same_columns(parts: Sequence[Part], values: Mapping[int, ndarray]) -> list[Group]:
+    """Return the places of parts by their columns, each for itself where the table of some has too many cells.
+
+    >>> from parityscope.estimator.bits import Bit
+    >>> parts = [Part(Interaction((Bit(0, threshold=cut),), (None,)), table=False) for cut in (-1.0, 1.0)]
+    >>> _same_columns(parts, {0: np.linspace(-2, 2, 40)})
+    [(0, 1)]
+    """
+    by_columns: dict[frozenset[int], Group] = {}
+    for place in range(len(parts)):
+        columns = frozenset(_columns(parts, (place,)))
+        by_columns[columns] = (*by_columns.get(columns, ()), place)
+    groups: list[Group] = []
+    for group in by_columns.values():
+        groups.extend([group] if _enough_rows(parts, group, values) else [(place,) for place in group])
+    return sorted(groups)
+
+
+def _enough_rows(parts: Sequence[Part], group: Group, values: Mapping[int, ndarray]) -> bool:
+    """Say whether the cells of a joint table that occur have enough rows on average."""
+    cells = _cells(part_of(parts, group), values)
+    return len(group) == 1 or ROWS_PER_CELL * (int(cells.max()) + 1) <= len(cells)
 
 
 def _columns(parts: Sequence[Part], group: Group) -> set[int]:
@@ -105,14 +131,13 @@ def _beyond_the_sum(
     parts: Sequence[Part], one: Group, other: Group, values: Mapping[int, ndarray], labels: ndarray
 ) -> float:
     """Return the p-value of an F-test: the joint table against a sum of the two, 0 where a part is in the other's."""
-    joined = tuple(sorted((*one, *other)))
-    table = _design(part_of(parts, joined), values)
-    first, second = (_design(part_of(parts, group), values) for group in (one, other))
-    left_by_sum, rank = _left(np.column_stack([first, second]), labels)
-    left_by_table, most = _left(table, labels)
+    table = _cells(part_of(parts, tuple(sorted((*one, *other)))), values)
+    first, second = (_cells(part_of(parts, group), values) for group in (one, other))
+    left_by_sum, rank = _left([first, second], labels)
+    left_by_table, most = _left([table], labels)
     if most == rank:
         # Nothing is left to explain: the one is contained in the other's table.
-        return 0.0 if most in (first.shape[1], second.shape[1]) else 1.0
+        return 0.0 if most in (int(first.max()) + 1, int(second.max()) + 1) else 1.0
     return _f_test(left_by_sum, rank, left_by_table, most, len(labels))
 
 
@@ -126,17 +151,35 @@ def _f_test(left_by_sum: float, rank: int, left_by_table: float, most: int, rows
     return _f_tail(ratio, most - rank, rows - most)
 
 
-def _design(part: Part, values: Mapping[int, ndarray]) -> Float[ndarray, "rows cells"]:
-    """Return which cell every row lies in, cells that occur only; a parity has two."""
+def _cells(part: Part, values: Mapping[int, ndarray]) -> Int[ndarray, " rows"]:
+    """Return the cell of every row, numbered from 0, those that occur only; a parity has two."""
     interaction = part.interaction
     code = interaction.cells(values) if part.table else interaction.chi(values)
-    return (code[:, None] == np.unique(code)).astype(float)
+    return np.unique(code, return_inverse=True)[1]
 
 
-def _left(design: ndarray, labels: ndarray) -> tuple[float, int]:
-    """Return the sum of squares that a least-squares fit leaves, and the rank of its design."""
-    fitted, _, rank, _ = np.linalg.lstsq(design, labels.astype(float), rcond=1e-9)
-    return float(((labels - design @ fitted) ** 2).sum()), int(rank)
+def _left(factors: Sequence[Int[ndarray, " rows"]], labels: ndarray) -> tuple[float, int]:
+    """Return the sum of squares that the best sum of functions of some factors leaves of ±1 labels, and its rank.
+
+    By the normal equations, whose matrix counts the rows of every two cells: that is cheap however many rows there are.
+
+    >>> _left([np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])], np.array([1, 1, -1, 1]))  # 1 of 4 squares is left
+    (1.0, 3)
+    """
+    sizes = [int(cells.max()) + 1 for cells in factors]
+    if len(factors) == 1:
+        sums, rows = np.bincount(factors[0], weights=labels), np.bincount(factors[0])
+        return float(len(labels) - (sums**2 / rows).sum()), sizes[0]
+    counts = [
+        [np.bincount(a * m + b, minlength=n * m).reshape(n, m) for b, m in zip(factors, sizes, strict=True)]
+        for a, n in zip(factors, sizes, strict=True)
+    ]
+    sums = np.concatenate([np.bincount(cells, weights=labels) for cells in factors])
+    # Of a matrix of counts an eigenvalue is 0 or far above the rounding of the largest, which is at most all rows.
+    eigenvalues, vectors = np.linalg.eigh(np.block(counts).astype(float))
+    kept = eigenvalues > _RANK * len(labels)
+    explained = ((vectors.T @ sums)[kept] ** 2 / eigenvalues[kept]).sum()
+    return round(float(len(labels) - explained), 9), int(kept.sum())
 
 
 def _f_tail(ratio: float, above: int, below: int) -> float:

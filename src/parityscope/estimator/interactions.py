@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy import ndarray
 
 from parityscope.estimator.blocks import indistinguishable
-from parityscope.estimator.conditional import conditional_log_p
-from parityscope.estimator.evidence import clearly_better, reaches
+from parityscope.estimator.candidates import Candidate, Solver
+from parityscope.estimator.further import cells_of, conditional, held_out, needed, next_one, part_for
 from parityscope.estimator.grouping import groups_of, part_of
-from parityscope.estimator.joint import Part, held_out_log_likelihood, held_out_probability
-from parityscope.estimator.rules import Cell, Interaction, Rule, fit_rule, prefers_table, truth_table
-from parityscope.estimator.search import BEYOND_DOUBLE_CHECK, Candidate, Search, Solver
+from parityscope.estimator.joint import Part, held_out_probability
+from parityscope.estimator.rules import Cell, Interaction, Rule, fit_rule, truth_table
+from parityscope.estimator.search import Search
 
 MOST = 12  # a label that needs more parities than this is not a matter of a few interactions
-_ROWS_PER_CELL = 10
+_AFTERWARDS = 0.2  # of the time budget
 _LN2 = math.log(2)
-_WORTH_A_LOOK = math.log(0.5)
 
 
 @dataclass(frozen=True)
@@ -102,12 +100,17 @@ def select(search: Search, first: Candidate) -> tuple[Chosen, ...]:
     >>> [(one.support, one.kind) for one in found]
     [((1, 4), 'parity'), ((7, 9), 'parity')]
     """
-    found: Candidate | None = first
+    # However long the search has taken, a little is left for what else its candidates show.
+    until = max(search.clock.seconds, search.clock.spent + _AFTERWARDS * search.clock.seconds)
+    found: Candidate | None = needed(search, first)
     chosen: list[Chosen] = []
     while found is not None and len(chosen) < MOST:
-        log_p = found.log_p if not chosen else _conditional(search, found, chosen)
-        chosen.append(Chosen(found, log_p, _part(search, found)))
-        found = _next(search, chosen)
+        parts = [one.part for one in chosen]
+        log_p = conditional(search, found, cells_of(search, parts)) if chosen else found.log_p
+        chosen.append(Chosen(found, log_p, part_for(search, found)))
+        known = {one.candidate.interaction.bits for one in chosen}
+        search.cut_short = search.clock.spent > until
+        found = None if search.cut_short else next_one(search, [one.part for one in chosen], known)
     return _together(search, chosen)
 
 
@@ -142,70 +145,6 @@ def described(search: Search, chosen: Sequence[Chosen], name: Callable[[int], st
     return tuple(_described(search, chosen, place, name) for place in range(len(chosen)))
 
 
-def _part(search: Search, candidate: Candidate) -> Part:
-    if candidate.table:
-        return Part(candidate.interaction, table=True)
-    values = search.values(candidate.support)
-    table = candidate.k > 1 or len(candidate.interaction.levels[0] or ()) > 2
-    return Part(
-        candidate.interaction,
-        table and prefers_table(candidate.interaction, values, search.labels, search.train),
-    )
-
-
-def _next(search: Search, chosen: Sequence[Chosen]) -> Candidate | None:
-    """Return the candidate with the strongest evidence beyond the chosen ones, if any is believed.
-
-    One that consists of another and some more columns has to predict clearly better than that other.
-    """
-    known = {one.support for one in chosen}
-    parts = [one.part for one in chosen]
-    # One that others drown may stand out once they are known.
-    pool = [one for one in search.judged if one.support not in known and one.log_p < _WORTH_A_LOOK]
-    scored = sorted(((_conditional(search, one, chosen), one.k, one.support, one) for one in pool), key=lambda s: s[:3])
-    believed = [(log_p, one) for log_p, _, _, one in scored if reaches(log_p, search.alpha)]
-    if not believed:
-        return None
-    before = _held_out(search, parts)
-    for log_p, candidate in believed:
-        after = _held_out(search, [*parts, _part(search, candidate)])
-        surely = reaches(log_p, BEYOND_DOUBLE_CHECK * search.alpha) and not clearly_better(before, than=after)
-        if not surely and not clearly_better(after, before):
-            continue
-        for _, smaller in sorted(believed, key=lambda one: (one[1].k, one[0])):
-            if set(smaller.support) < set(candidate.support):
-                instead = _held_out(search, [*parts, _part(search, smaller)])
-                if not clearly_better(before, than=instead) and not clearly_better(after, than=instead):
-                    return smaller
-        return candidate
-    return None
-
-
-def _conditional(search: Search, candidate: Candidate, chosen: Sequence[Chosen]) -> float:
-    chi = candidate.interaction.chi(search.values(candidate.support))
-    log_p = conditional_log_p(chi, search.labels, _cells(search, [one.part for one in chosen]))
-    return min(0.0, log_p + search.price(candidate.k))
-
-
-def _cells(search: Search, parts: Sequence[Part]) -> ndarray:
-    """Return which rows the parts do not tell apart: the same parities, and where it counts the same values."""
-    code = np.zeros(len(search.labels), dtype=np.int64)
-    for part in parts:
-        values = search.values(bit.column for bit in part.interaction.bits)
-        finer = part.interaction.cells(values) if part.table else (part.interaction.chi(values) < 0).astype(np.int64)
-        joined = np.unique(code * (int(finer.max()) + 1) + finer, return_inverse=True)[1]
-        if part.table and _ROWS_PER_CELL * (int(joined.max()) + 1) > len(code):
-            coarse = (part.interaction.chi(values) < 0).astype(np.int64)
-            joined = np.unique(code * 2 + coarse, return_inverse=True)[1]
-        code = joined
-    return code
-
-
-def _held_out(search: Search, parts: Sequence[Part]) -> ndarray:
-    columns = {bit.column for part in parts for bit in part.interaction.bits}
-    return held_out_log_likelihood(parts, search.values(columns), search.labels, search.train)
-
-
 def _kind(part: Part) -> str:
     columns = len({bit.column for bit in part.interaction.bits})
     if columns == 1:
@@ -220,12 +159,13 @@ def _described(search: Search, chosen: Sequence[Chosen], place: int, name: Calla
     parts, interaction = [other.part for other in chosen[: place + 1]], one.part.interaction
     values = search.values({bit.column for part in parts for bit in part.interaction.bits})
     second = held_out_probability(parts, values, search.labels, search.train)
-    gain = (_held_out(search, parts) - _held_out(search, parts[:-1])).mean() / _LN2
+    gain = (held_out(search, parts) - held_out(search, parts[:-1])).mean() / _LN2
     names = {column: name(column) for column in one.support}
     rule = fit_rule(interaction, values, search.labels, table=one.part.table)
     answers = rule.probability(interaction, values) if one.members else interaction.chi(values)
     found = [indistinguishable(search, member.candidate) for member in one.members or (one,)]
-    blocks = {column: tuple(set(others) - set(one.support)) for some in found for column, others in some.items()}
+    told = {column for other in chosen for column in other.support}  # each has evidence of its own
+    blocks = {column: tuple(set(others) - told) for some in found for column, others in some.items()}
     return FoundInteraction(
         one.support,
         _kind(one.part),

@@ -104,7 +104,7 @@ def table_of(parts: Sequence[Part]) -> Interaction:
     for part in parts:
         for bit, levels in zip(part.interaction.bits, part.interaction.levels, strict=True):
             chosen[bit.column if levels is not None else bit] = (bit, levels)
-    ordered = sorted(chosen.values(), key=lambda one: (one[0].column, one[0].threshold or 0.0))
+    ordered = sorted(chosen.values(), key=lambda one: (one[0].column, one[0].threshold or 0.0, one[0].levels))
     return Interaction(tuple(bit for bit, _ in ordered), tuple(levels for _, levels in ordered))
 
 

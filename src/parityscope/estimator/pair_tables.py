@@ -18,12 +18,13 @@ import numpy as np
 from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 
+from parityscope.estimator.candidates import Candidate
 from parityscope.estimator.evidence import clearly_better, p_text
 from parityscope.estimator.exhaustive import BitSet
 from parityscope.estimator.joint import Part, held_out_log_likelihood
 
 if TYPE_CHECKING:
-    from parityscope.estimator.search import Candidate, Search
+    from parityscope.estimator.search import Search
 
 SHUFFLES = 1999
 _TOGETHER = 50

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parityscope.estimator import elimination, exhaustive, walsh
+from parityscope.estimator.candidates import Candidate, Solver
 from parityscope.estimator.collision import Collider
 from parityscope.estimator.collision_plan import GRID, SIZES, plan_for
 from parityscope.estimator.promise import SOLVER_SHARE
-from parityscope.estimator.search import Candidate, Search, Solver
+from parityscope.estimator.search import Search
 
 LADDER = (0.9, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 _LOW_NOISE = (1.0, 0.97, 0.93, 0.85, 0.75)
@@ -22,6 +23,7 @@ _CHEAP_SHARE = 0.01  # of the time budget
 _WHOLE_SHARE = 0.05  # for a step after which nothing is left to do for its size
 _FREE = 0.1
 _FINISHING_SHARE = 0.05  # of the time budget, for sizes that hardly cost anything: those are not worth a sentence
+_MOST_OF_IT = 0.7  # a correlation above which half of the label's variance is explained
 _CLASS_ROWS = 96  # a collision search draws filter rows and keys from either class
 _EQUATIONS = 6000  # columns beyond which equations are not solved
 _MEMORY = 2**31
@@ -121,6 +123,7 @@ def _climb(search: Search, sizes: list[int], solver: Solver) -> None:
             search.judge_all("exhaustive", spectrum[k], started)
             started = time.perf_counter()
         return
+    _remember_when(search)
     while search.clock.left > 0 and not (solver == "auto" and search.settled):
         steps = [_cheapest(_steps(search, k, solver)) for k in sizes if search.met(k) > search.target(k)]
         allowed = [step for step in steps if step is not None and _worth(search, step)]
@@ -128,10 +131,14 @@ def _climb(search: Search, sizes: list[int], solver: Solver) -> None:
             return
         step = min(allowed, key=lambda one: (one.seconds, one.k))
         step.work()
-        if search.found_after is None and search.found is not None:
-            search.found_after = search.clock.spent
+        _remember_when(search)
     if search.settled:
         _smaller(search)
+
+
+def _remember_when(search: Search) -> None:
+    if search.found_after is None and search.found is not None:
+        search.found_after = search.clock.spent
 
 
 def _smaller(search: Search) -> None:
@@ -155,8 +162,10 @@ def _worth(search: Search, step: Step) -> bool:
     if math.isinf(step.seconds):
         return False
     if search.found_after is not None:
-        # Others may share the label: as much again is spent on them as the first has taken.
-        extra = max(_CHEAP_SHARE * search.clock.seconds, search.found_after)
+        # Others may share the label: as much again is spent on them as the first has taken, less where little is left.
+        extra, found = _CHEAP_SHARE * search.clock.seconds, search.found
+        if found is None or abs(found.strength) < _MOST_OF_IT:
+            extra = max(extra, search.found_after)
         return search.clock.spent + step.seconds <= search.found_after + extra
     usual = search.k_is_known or step.k <= _USUAL or step.rho >= _STRONG
     share = _WHOLE_SHARE if step.rho == 0 else _CHEAP_SHARE

@@ -7,13 +7,13 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Int8
 from numpy import ndarray
 
 from parityscope.estimator.bits import refine
+from parityscope.estimator.candidates import Attempt, Candidate, Solver
 from parityscope.estimator.clock import Clock
 from parityscope.estimator.collision import Collider
 from parityscope.estimator.collision_plan import Books
@@ -34,10 +34,8 @@ from parityscope.estimator.packed import TwoClasses, log_sets
 from parityscope.estimator.promise import SOLVER_SHARE, Evidence
 from parityscope.estimator.rules import Interaction, parity_log_likelihood
 
-Solver = Literal["auto", "attention", "collision", "elimination", "exhaustive"]
-SOLVERS: tuple[Solver, ...] = ("auto", "attention", "collision", "elimination", "exhaustive")
 _HELD_OUT = 0.3
-_DOMINANT = 0.5  # squared correlations of different parities add up to 1 at most: above this none can be stronger
+_EXPLAINED = 0.96  # a correlation above which hardly a label, one in fifty, is left to explain
 _JUDGED = 64  # of one size
 _EVEN = 0.2  # a parity of balanced columns has a mean within this
 _ALWAYS_JUDGED = 8  # of one size, however weak in the rows that were searched: all rows decide
@@ -46,51 +44,6 @@ BEYOND_DOUBLE_CHECK = 0.1  # of alpha: so small a p-value of all rows needs no s
 _OWN_SHARE, _SMALLER_SHARE, _TABLE_SHARE = 0.5, 0.2, 0.3
 _CONJUNCTIONS = 0.1  # of what tables have: the p-values of conjunctions are far smaller than those of shuffles
 _MOST_SMALLER = 2  # columns
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A parity that a solver proposes, judged: exact corrected p-value, and how it does on held-out rows.
-
-    >>> from parityscope.estimator.bits import Bit
-    >>> pair = Interaction((Bit(1, 0.5), Bit(6, 0.5)), (None, None))
-    >>> candidate = Candidate(pair, "exhaustive", 0.8, log_p=-40.0, replicated=True, log_likelihood=np.zeros(3))
-    >>> candidate.k, candidate.support
-    (2, (1, 6))
-    """
-
-    interaction: Interaction
-    solver: Solver
-    strength: float  # correlation with the labels on training rows
-    log_p: float
-    replicated: bool
-    log_likelihood: Float[ndarray, " held_out"]
-    attention: Float[ndarray, "heads columns"] | None = None
-    table: bool = False  # the evidence is that of all combinations of values, not of the parity
-
-    @property
-    def k(self) -> int:
-        """The number of columns."""
-        return len(self.interaction.bits)
-
-    @property
-    def support(self) -> tuple[int, ...]:
-        """The columns, ascending."""
-        return tuple(bit.column for bit in self.interaction.bits)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One line of the search's diary: what was tried, or why it was not.
-
-    >>> Attempt("exhaustive", 5, "not tried: would take 9 hours").seconds
-    0.0
-    """
-
-    solver: Solver
-    k: int | None
-    outcome: str
-    seconds: float = 0.0
 
 
 @dataclass
@@ -122,6 +75,7 @@ class Search:
     colliders: dict[int, Collider] = field(default_factory=dict)
     families: dict[int, float] = field(default_factory=dict)
     found_after: float | None = None  # seconds until something was believed
+    cut_short: bool = False  # the time was over before all candidates were asked what they add
     left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
 
     @staticmethod
@@ -158,12 +112,16 @@ class Search:
         ups, train_ups = int((self.labels > 0).sum()), self.rows.second
         return Evidence(len(self.labels), ups, self.train, train_ups, self.alpha)
 
+    @cached_property
+    def skew(self) -> float:
+        """The largest |mean| of a bit on the training rows."""
+        ones = np.bitwise_count(self.rows.words).sum(axis=0, dtype=np.int64)
+        return float(np.abs(1 - 2 * ones / self.rows.rows).max())
+
     def collider(self, k: int) -> Collider:
         """Return the collision search for parities of k columns."""
         if k not in self.colliders:
-            ones = np.bitwise_count(self.rows.words).sum(axis=0, dtype=np.int64)
-            mean = float(np.abs(1 - 2 * ones / self.rows.rows).max())
-            books = Books(self.rows.first, self.rows.second, min(0.9, max(_EVEN, mean**k)))
+            books = Books(self.rows.first, self.rows.second, min(0.9, max(_EVEN, self.skew**k)))
             floor = self.keeping_floor(k)
             self.colliders[k] = Collider(self.rows, self.table.owner, books, self.random, floor, pace=self.pace)
         return self.colliders[k]
@@ -209,9 +167,9 @@ class Search:
 
     @property
     def settled(self) -> bool:
-        """Whether the answer is so strong that nothing stronger can exist."""
+        """Whether the answer explains the label but for a few rows."""
         found = self.found
-        return found is not None and found.strength**2 > _DOMINANT
+        return found is not None and abs(found.strength) > _EXPLAINED
 
     def values(self, columns: Iterable[int]) -> dict[int, ndarray]:
         """Return the values of some columns, training rows first."""
@@ -271,13 +229,27 @@ class Search:
 
     def promised(self) -> dict[int, float | None]:
         """Return, for every size, the correlation from which a parity would have been found."""
-        bits = len(self.table.bits)
-        return {k: self.evidence.rho(self.met(k), self.price(k), log_sets(bits, k)) for k in self.sizes}
+        return {k: self._promised(k, self._uneven(k)) for k in self.sizes}
 
-    def uneven(self) -> float:
-        """Return how uneven a parity may split the rows for the promise to hold: the largest allowed |mean|."""
-        used = [one.books.uneven for k, one in self.colliders.items() if k not in self.scored and self.met(k) < 2]
-        return min(used, default=1.0)
+    def uneven(self) -> dict[int, float]:
+        """Return how uneven a parity may split the rows for the promise to hold, by size: the largest allowed |mean|.
+
+        Sizes whose promise is the same for any parity are left out.
+        """
+        limits = {k: self._uneven(k) for k in self.sizes}
+        colliding = self.colliders.keys() - self.scored  # their books know nearly even parities only
+        free = {k for k in limits if k not in colliding and self._promised(k, 1.0) == self._promised(k, limits[k])}
+        return {k: limit for k, limit in limits.items() if k not in free}
+
+    def _promised(self, k: int, uneven: float) -> float | None:
+        log_parities = log_sets(len(self.table.bits), k)
+        return self.evidence.rho(self.met(k), self.price(k), log_parities, uneven)
+
+    def _uneven(self, k: int) -> float:
+        """Return for which parities of k columns the promise is computed: nearly even ones, if columns are even."""
+        if k not in self.scored and k in self.colliders:
+            return self.colliders[k].books.uneven
+        return _EVEN if self.table.bits and self.skew**k <= _EVEN else 1.0
 
     def believed(self, candidate: Candidate) -> bool:
         """Say whether a candidate is significant after the search, and confirmed by the held-out rows.
@@ -306,18 +278,7 @@ class Search:
         if known and attended is None:
             return known[0]
         interaction = Interaction(bits, tuple(self.table.levels.get(bit.column) for bit in bits))
-        chi = interaction.chi(values)
-        strength = correlation(chi[: self.train], labels)
-        oriented = chi if strength >= 0 else -chi
-        candidate = Candidate(
-            interaction,
-            solver,
-            strength,
-            min(0.0, exact_log_p(chi, self.labels) + self.price(len(bits))),
-            replicates(oriented[self.train :], self.labels[self.train :]),
-            parity_log_likelihood(chi, self.labels, self.train),
-            attended,
-        )
+        candidate = self.weighed(interaction, solver, attended)
         self.judged.append(candidate)
         verdict = (
             "found" if self.believed(candidate) else "not significant" if candidate.replicated else "not confirmed"
@@ -326,6 +287,21 @@ class Search:
         if started is not None or verdict == "found":
             self.note(solver, len(bits), f"{verdict}: columns {columns}, {p_text(candidate.log_p)}", started)
         return candidate
+
+    def weighed(self, interaction: Interaction, solver: Solver, attended: ndarray | None = None) -> Candidate:
+        """Return a parity as it stands with its evidence; that the search met it is not entered."""
+        chi = interaction.chi(self.values(bit.column for bit in interaction.bits))
+        strength = correlation(chi[: self.train], self.labels[: self.train])
+        oriented = chi if strength >= 0 else -chi
+        return Candidate(
+            interaction,
+            solver,
+            strength,
+            min(0.0, exact_log_p(chi, self.labels) + self.price(len(interaction.bits))),
+            replicates(oriented[self.train :], self.labels[self.train :]),
+            parity_log_likelihood(chi, self.labels, self.train),
+            attended,
+        )
 
     def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:
         """Write a line into the diary."""

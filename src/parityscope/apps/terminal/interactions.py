@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -42,7 +43,7 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
         _say(console, answer.explanation)
     _say(
         console,
-        f"held-out accuracy {answer.held_out_accuracy:.3f} · {p_text(answer.log_p)} after the search"
+        f"{_accuracy(answer.held_out_accuracy)} · {p_text(answer.log_p)} after the search"
         f" · label noise {answer.noise_rate:.1%} · {fitted.rows} rows × {fitted.features} columns"
         f" · {answer.solver or 'no solver'} · {fitted.seconds:.1f} s",
     )
@@ -77,6 +78,15 @@ def show_predictions(console: Console, said: Predictions) -> None:
     _say(console, f"{len(said.classes)} rows: {', '.join(counts)}{more} · {right}")
 
 
+def _accuracy(share: float) -> str:
+    """Return the accuracy in words.
+
+    >>> _accuracy(0.9), _accuracy(math.nan)
+    ('held-out accuracy 0.900', 'too few rows to hold any out')
+    """
+    return "too few rows to hold any out" if math.isnan(share) else f"held-out accuracy {share:.3f}"
+
+
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -84,19 +94,24 @@ def _say(console: Console, text: str) -> None:
 def _show_finding(console: Console, fitted: TableFit, finding: Finding, number: int, limit: int) -> None:
     found = finding.found
     if len(fitted.findings) > 1:
-        evidence = f"{p_text(found.log_p)} · adds {found.adds:.2g} bits per row · accuracy {found.accuracy:.3f} with it"
+        given = " given those above" if number > 1 else ""
+        evidence = (
+            f"{p_text(found.log_p)}{given} · adds {found.adds:.2g} bits per row · accuracy {found.accuracy:.3f} with it"
+        )
         heading = f"{number}. {found.kind} of {', '.join(finding.columns)} · {evidence}"
         console.print(Text(heading, "bold"), soft_wrap=True)
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("column", "number", "bit"):
         table.add_column(title)
-    for name, index, bit in zip(finding.columns, finding.support, finding.bits, strict=True):
+    for (name, index), bit in zip(finding.asked, finding.bits, strict=True):
         table.add_row(Text(name), str(index), Text(bit))
     console.print(table)
     for name, others in finding.block.items():
         console.print(Text(f"these rows cannot tell {name} from {listed(others)}", "yellow"))
     console.print()
-    console.print(_cells(finding.truth_table, f"{fitted.target} = {fitted.classes[1]}", limit))
+    # Two questions about one column have combinations of answers that no row can have.
+    possible = [line for line in finding.truth_table if line["rows"] or len(finding.bits) == len(finding.columns)]
+    console.print(_cells(possible, f"{fitted.target} = {fitted.classes[1]}", limit))
     console.print()
 
 

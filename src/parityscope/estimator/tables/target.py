@@ -39,7 +39,7 @@ def classes_and_labels(
         if len(written) > 2:
             raise InvalidInput(
                 f"{name} has {len(written)} classes, {listed(written, most=_LISTED)}: "
-                "choose one against all others with --positive CLASS"
+                f"choose one against all others with --positive CLASS{_or_a_threshold(table, place, len(written))}"
             )
         positive = written[1]
     if positive not in written:
@@ -47,6 +47,14 @@ def classes_and_labels(
     chosen = written.index(positive)
     rest = written[1 - chosen] if len(written) == 2 else f"not {positive}"
     return (rest, positive), np.where(codes == chosen, 1, -1).astype(np.int8)
+
+
+def _or_a_threshold(table: Table, place: int, classes: int) -> str:
+    """Say what else to do with a target of many numbers: it is a measurement, and no class of it means anything."""
+    if classes <= _LISTED or place in table.texts or place in table.words:
+        return ""
+    middle = spelled(np.median(table.column(place).astype(float)))
+    return f", or make two classes by a threshold: a column that says whether {table.names[place]} > {middle}"
 
 
 def spelled(value: object, words: tuple[str, ...] | None = None) -> str:

@@ -81,7 +81,7 @@ async function shuffle(mine, settings) {
 function show() {
   notes(data.notes);
   const found = data.interactions.length;
-  status(`${data.rows.toLocaleString("en")} rows × ${data.features.toLocaleString("en")} columns · held-out accuracy ${data.accuracy.toFixed(3)} · ${data.seconds.toFixed(1)} s · `,
+  status(`${data.rows.toLocaleString("en")} rows × ${data.features.toLocaleString("en")} columns · ${data.accuracy === null ? "too few rows to hold any out" : `held-out accuracy ${data.accuracy.toFixed(3)}`} · ${data.seconds.toFixed(1)} s · `,
     element("span", { class: found ? "good" : "bad" }, found ? `${found} interaction${found === 1 ? "" : "s"}` : "nothing found"));
   const rows = data.interactions.map((one, i) => [String(i + 1), one.columns.join(", "), one.kind, one.bits.join(" ⊕ "), one.p, `${one.adds.toFixed(3)} bits`, one.accuracy.toFixed(3)]);
   $("data-summary").replaceChildren(...(found ? [table(["", "columns", "kind", "parity of", "after the search", "adds per row", "accuracy with it"], rows)] : []),
