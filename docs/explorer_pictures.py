@@ -79,7 +79,7 @@ def _results(page: Page) -> None:
 PICTURES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "learn": ("#learn?n=20&support=7,10,17&k=3&recipe=repaired&pace=5", _learn),
     "what-can-be-learned": ("#polytope?n=12&support=2,5&harmonics=1", _until("#polytope-status", "is no face")),
-    "why-it-fails": ("#why?n=12&k=2&recipe=as-written&learning_rate=0.003", _until("#why-status", "depends on B")),
+    "why-it-fails": ("#why?n=12&k=2&recipe=as-written&learning_rate=0.003", _until("#why-status", "depend")),
     "one-step": ("#onestep?n=1000&k=2", _until("#onestep-status", "learned")),
     "chain-of-thought": ("#chain?n=12&k=4", _until("#chain-status", "held-out inputs right")),
     "your-data": ("#data", _data),

@@ -228,7 +228,7 @@ def unsupported(readme: str, told: Iterable[Quote]) -> list[str]:
         r"^\|.*$",
         r"\]\([^)]*\)",
         r"`[^`]*`",
-        r"\(95 % intervals:.*?at 20, 3\.\)",
+        r"\(Seeds from 1000 on.*?at 20, 3\.\)",
         r"^\d\. ",
     ):
         prose = re.sub(apart, " ", prose, flags=re.S | re.M if apart.startswith("`") else re.M)

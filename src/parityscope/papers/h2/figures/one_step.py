@@ -62,7 +62,7 @@ class OneStep(Config):
             largest_before=float(seen["before"].max()),
             on_pair=seen["after"][:, list(problem.support)].tolist(),
         )
-        return Result(numbers, seen)
+        return Result(numbers, {when: attention.float() for when, attention in seen.items()})  # as it is drawn
 
 
 def _steps(*sizes: int) -> list[OneStep]:

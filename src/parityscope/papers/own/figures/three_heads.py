@@ -91,7 +91,7 @@ class HeadsFlow(Config):
             final_loss=float(losses[-1]),
             largest_rise=float(np.diff(losses).max()),
         )
-        arrays = {"times": times, "attention": attention, "loss": losses}
+        arrays = {"times": times, "attention": attention.round(4), "loss": losses}  # attention as it is drawn
         return Result(numbers, {name: torch.from_numpy(array).float() for name, array in arrays.items()})
 
 
