@@ -108,15 +108,15 @@ def chain(evidence: Evidence) -> Named:
     maps = [row for row in evidence.rows("W-figure-3") if row.config.label == "attention map"]
     first, looking = rows[0].config.training, maps[0].config.training
     looks = sorted({decimal(row.numbers.secret_attention, 2) for row in maps})
-    entropy = evidence.claims["W-figure-6"].number
+    entropy, easy, hard = evidence.claims["W-figure-6"].number, _hardest(rows, CHAIN), _hardest(rows, ANSWER)
     three = named_claims(["W-theorem-3"])[0].needs(Context(evidence.scale))[0].settings
     return Named(
         {
             "chain.n": str(first.n),
             "chain.width": str(first.width),
             "chain.seeds": str(len({row.config.training.seed for row in rows})),
-            **_hardest(rows, "chain.with", with_chain=True),
-            **_hardest(rows, "chain.without", with_chain=False),
+            **{f"chain.with.{name}": easy[name] for name in ("k", "samples", "fewest")},
+            **{f"chain.without.{name}": hard[name] for name in ("k", "samples", "tried", "next")},
             "chain.line": _law(line, rows, with_chain=True),
             "chain.factor": _law(exponential, rows, with_chain=False),
             "chain.look.n": str(looking.n),
@@ -135,21 +135,20 @@ def chain(evidence: Evidence) -> Named:
     )
 
 
-def _hardest(rows: list[Row[Any, Any]], name: str, *, with_chain: bool) -> dict[str, str]:
+def _hardest(rows: list[Row[Any, Any]], label: str) -> dict[str, str]:
     """Return the largest k that most seeds learn, the samples they need, the largest k tried, and who learned."""
-    mine = [row for row in rows if row.config.label == (CHAIN if with_chain else ANSWER)]
-    cells = cells_by(mine, lambda training: training.k)
+    cells = cells_by([row for row in rows if row.config.label == label], lambda training: training.k)
     learned = [k for k, cell in cells.items() if cell.median is not None]
     if not learned:
-        return {f"{name}.k": "none", f"{name}.samples": NONE, f"{name}.tried": str(max(cells)), f"{name}.fewest": NONE}
-    fewest = min(cells[k].reached for k in range(1, max(learned) + 1))
+        return {"k": "none", "samples": NONE, "tried": str(max(cells)), "fewest": NONE, "next": NONE}
     beyond = [f"$k = {k}$ by {counted(cell.reached, len(cell.rows))}" for k, cell in cells.items() if k > max(learned)]
+    fewest = min((cells[k] for k in cells if k <= max(learned)), key=lambda cell: cell.reached)
     return {
-        f"{name}.k": str(max(learned)),
-        f"{name}.samples": _needed(cells[max(learned)]),
-        f"{name}.tried": str(max(cells)),
-        f"{name}.fewest": counted(fewest, len(cells[max(learned)].rows)),
-        f"{name}.next": beyond[0] if beyond else NONE,
+        "k": str(max(learned)),
+        "samples": _needed(cells[max(learned)]),
+        "tried": str(max(cells)),
+        "fewest": counted(fewest.reached, len(fewest.rows)),
+        "next": beyond[0] if beyond else NONE,
     }
 
 

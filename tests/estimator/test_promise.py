@@ -93,6 +93,7 @@ def promised(X, question, k):
     return search.promised()[k]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "k"), [(Question(max_k=3), 3), (Question(k=3, solver="collision"), 3)])
 def test_parities_at_the_promised_strength_are_found(question, k):
     """At most one in a hundred is missed: of 40, four would refute that at the level of 0.1 %."""

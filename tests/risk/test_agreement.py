@@ -156,17 +156,16 @@ class _Clamped(Readout):
         return (1.5 * torch.cos(torch.pi * S)).clamp(-1, 1)
 
 
-@pytest.mark.parametrize("readout", [_Steep(), _Clamped()], ids=["tanh", "clamp"])
+@pytest.mark.parametrize("readout", [_Steep(), pytest.param(_Clamped(), marks=pytest.mark.slow)], ids=["tanh", "clamp"])
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
 def test_readouts_that_saturate_get_fitted_pieces(readout, loss):
-    model, problem = AdditiveModel(WEIGHTS.repeat(3)[:28] / 2.5, readout), Parity(28, (1, 7))
-    risk = population_risk(model, problem, loss=loss)
-    assert float(risk.error_bound) <= 1e-9
-    small, truth = (
+    fitted, truth = (
         population_risk(AdditiveModel(WEIGHTS, readout), PROBLEM, loss=loss, engine=engine)
         for engine in ("lattice", "enumerate")
     )
-    assert abs(small.value - truth.value) <= small.error_bound + truth.error_bound
+    assert abs(fitted.value - truth.value) <= fitted.error_bound + truth.error_bound
+    large = population_risk(AdditiveModel(WEIGHTS.repeat(3)[:28] / 2.5, readout), Parity(28, (1, 7)), loss=loss)
+    assert large.error_bound <= 1e-9
 
 
 @pytest.mark.parametrize("engine", ["enumerate", "split"])

@@ -116,6 +116,7 @@ def test_an_accuracy_beyond_split_is_an_interval():
     assert narrow.value.item() == pytest.approx(((model(x) > 0) == (y > 0)).double().mean().item(), abs=0.0125)
 
 
+@pytest.mark.slow
 def test_what_is_out_of_reach_says_what_was_reached(monkeypatch):
     monkeypatch.setattr("parityscope.risk.lattice._WORK", 2e5)
     model = AdditiveModel(log_normal(60, 3, 1.0), ZigZag(3))
