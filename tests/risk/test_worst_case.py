@@ -4,7 +4,7 @@ import torch
 from parityscope import Parity
 from parityscope.models import AdditiveScore, Cosine, Triangle, ZigZag
 from parityscope.risk import law_of
-from parityscope.risk.worst_case import worst_loss
+from parityscope.risk.worst_case import certified_by_worst_loss, worst_loss
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -47,3 +47,12 @@ def test_there_is_no_certificate_without_a_bounded_readout_or_whole_weights():
     assert worst_loss(AdditiveScore(1.1 * ideal, offset, Cosine()), law) is None
     assert worst_loss(AdditiveScore(ideal, offset, Triangle(3)), law) is None
     assert worst_loss(AdditiveScore(ideal, offset, Triangle(2)), law).item() == 0.0
+
+
+def test_one_negative_weight_among_others_has_no_certificate():
+    score = AdditiveScore(torch.tensor([1.1, 1.0, -0.1], dtype=torch.float64), torch.zeros(()), Triangle(2))
+    assert worst_loss(score, law_of(Parity(3, (0, 1)))) is None
+
+
+def test_where_there_is_no_score_no_run_is_certified():
+    assert certified_by_worst_loss(None, law_of([Parity(3, (0, 1)), Parity(3, (0, 2))])).tolist() == [False, False]
