@@ -90,7 +90,6 @@ def test_a_killed_worker_and_a_killed_client_change_no_row(tmp_path, cluster):
     survived, clean = contents(out / "store"), contents(tmp_path / "clean")
     assert len(survived) == 48
     assert survived == clean  # bit for bit: the packs were the same
-    assert not list((out / "store" / "present").iterdir()), "leases of the killed client were cleared away"
 
 
 def test_failures_are_stored_and_ctrl_c_ends_cleanly_on_a_cluster(tmp_path, cluster):

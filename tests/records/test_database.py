@@ -82,8 +82,8 @@ def test_a_store_of_the_first_release_can_be_read(tmp_path):
         lambda store: add(store, 1),
         lambda store: store.add_rows([StoredRow("demo", {"n": 1}, {})]),
         lambda store: store.forget(["key 1"]),
-        lambda store: store.lease(["key 1"], "ann", bool),
-        lambda store: store.end_leases("ann"),
+        lambda store: store.hint(["key 1"], "ann"),
+        lambda store: store.end_hints("ann"),
     ],
 )
 def test_it_cannot_be_added_to_and_its_rows_answer_no_config(tmp_path, write):

@@ -193,22 +193,20 @@ def test_a_field_within_a_field_is_dotted(store):
         found(**{"recipe.rate": 1})
 
 
-def test_leases_are_refused_while_their_owner_is_present(store):
-    assert store.lease(["a", "b"], "ann", lambda owner: True)
-    assert store.lease(["a"], "ann", lambda owner: True)
-    assert not store.lease(["b", "c"], "bob", lambda owner: True)
-    assert store.lease(["c"], "bob", lambda owner: True)
-    assert store.lease(["b"], "bob", lambda owner: owner != "ann")
-    store.end_leases("bob")
-    assert store.lease(["b", "c"], "eve", lambda owner: True)
-    assert not store.lease(["a"], "eve", lambda owner: True)
+def test_a_hint_says_whether_anybody_else_has_begun(store):
+    assert store.hint(["a", "b"], "ann")
+    assert store.hint(["a"], "ann")
+    assert not store.hint(["b", "c"], "bob")
+    store.end_hints("ann")
+    assert store.hint(["a", "b", "c"], "bob")
+    assert not store.hint(["a"], "eve")
 
 
-def test_a_stored_row_ends_its_lease(store):
+def test_a_stored_row_ends_its_hint(store):
     key = Size(n=3).key
-    store.lease([key], "ann", lambda owner: True)
+    store.hint([key], "ann")
     put(store, Size(n=3))
-    assert store.lease([key], "bob", lambda owner: True)
+    assert store.hint([key], "bob")
 
 
 def test_a_file_in_the_way_is_named(tmp_path):

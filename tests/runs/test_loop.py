@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from parityscope.records import Store
-from parityscope.runs import InProcess, load_spec, run_sweep
+from parityscope.runs import InProcess, Work, load_spec, run_sweep
 from parityscope.runs.task import run_task
 from sweep_specs import PACKED, TROUBLE, contents, written
 
@@ -141,7 +141,7 @@ def test_a_config_that_always_kills_its_worker_is_found_and_given_up_and_no_othe
     assert (summary.done, summary.failed) == (8, 1)
     (failed,) = Store(tmp_path / "store").rows("trouble", failed=True)
     assert failed.config["x"] == 4
-    assert "its worker died 2 times while nothing else was running" in failed.traceback
+    assert "its worker died twice, the second time while nothing else was running" in failed.traceback
 
 
 def test_a_pack_with_a_killer_in_it_is_taken_apart(tmp_path):
@@ -189,18 +189,62 @@ def test_ctrl_c_is_not_lost_when_a_library_swallows_it(tmp_path):
     assert len(Store(tmp_path / "store").keys()) < 20
 
 
-def test_two_sweeps_on_one_folder_share_the_work(tmp_path):
-    work = load_spec(written(tmp_path / "spec.py", TROUBLE, "[Point(x=x, seconds=0.1) for x in range(12)]"))
-    summaries = []
-
-    def sweep():
-        summaries.append(run_sweep(work, Store(tmp_path / "store"), InProcess()))
-
-    threads = [threading.Thread(target=sweep) for _ in range(2)]
+def at_once(*sweeps):
+    """Run functions in threads of their own and return what they gave; one that does not end is a failure."""
+    given = []
+    threads = [threading.Thread(target=lambda one=one: given.append(one()), daemon=True) for one in sweeps]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "a sweep waits for another one"
+    return given
+
+
+def test_two_sweeps_on_one_folder_share_the_work(tmp_path):
+    work = load_spec(written(tmp_path / "spec.py", TROUBLE, "[Point(x=x, seconds=0.1) for x in range(12)]"))
+    summaries = at_once(*[lambda: run_sweep(work, Store(tmp_path / "store"), InProcess())] * 2)
     assert [summary.done for summary in summaries] == [12, 12]
-    assert sum(summary.run_now for summary in summaries) == 12
+    assert 12 <= sum(summary.run_now for summary in summaries) <= 13  # whoever is first does not wait for the last one
     assert all(summary.run_now > 1 for summary in summaries)
+    assert len(Store(tmp_path / "store").rows("trouble")) == 12
+
+
+def test_sweeps_that_find_each_others_rows_done_do_not_wait_for_each_other(tmp_path):
+    """Two sweeps walk two packs in opposite orders, and both packs are finished before they look at the first."""
+    one, other = load_spec(written(tmp_path / "spec.py", TROUBLE, "[Point(x=1), Point(x=2)]")).configs
+    meeting = threading.Barrier(2)
+
+    class Meeting(Store):
+        """A store whose sweep looks at its first pack when the other one does."""
+
+        begun = False
+
+        def keys(self, *arguments, among=None, **options):
+            if self.begun and among is not None:
+                self.begun = False
+                meeting.wait(timeout=20)
+            return super().keys(*arguments, among=among, **options)
+
+    def sweep(*configs):
+        store = Meeting(tmp_path / "store")
+
+        def begin(progress):
+            if progress.done == 0:
+                meeting.wait(timeout=20)  # nothing is done for either
+                store.add(configs[0], configs[0].run(), seconds=0.0)
+                meeting.wait(timeout=20)  # now everything is
+                store.begun = True
+
+        return run_sweep(Work("both", configs), store, InProcess(), on_progress=begin)
+
+    summaries = at_once(lambda: sweep(one, other), lambda: sweep(other, one))
+    assert [(summary.done, summary.run_now) for summary in summaries] == [(2, 0), (2, 0)]
+
+
+def test_what_a_killed_sweep_had_begun_comes_last_and_is_run(tmp_path):
+    work = load_spec(written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(4)]"))
+    store = Store(tmp_path / "store")
+    assert store.hint([config.key for config in work.configs[:2]], "a sweep that is no more")
+    assert run_sweep(work, store, InProcess()).run_now == 4
+    assert [row.config["x"] for row in store.rows("trouble")] == [2, 3, 1, 0]

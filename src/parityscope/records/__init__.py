@@ -2,7 +2,7 @@
 
 A store is a folder with one SQLite file, `store.sqlite`: one row per config, done or failed, its arrays beside it as
 safetensors bytes, a checksum over all of it. Rows that belong together are committed together, so a kill at any moment
-leaves all of them or none, and every committed row is durable. Locks are the kernel's: a dead process holds none.
+leaves all of them or none, and every committed row is durable. Nothing is locked beyond a commit.
 """
 
 from parityscope.records.config import Config, LooseNumbers, Numbers, Result

@@ -34,7 +34,7 @@ CREATE TABLE rows (
     checksum   TEXT NOT NULL
 ) STRICT;
 CREATE INDEX rows_of_experiment ON rows (experiment);
-CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT
+CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT -- hints: which sweep has begun what
 """
 _PATIENCE_SECONDS = 60.0
 # WAL needs memory shared by all users of the file, which machines that mount the same folder do not have.

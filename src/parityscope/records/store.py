@@ -1,11 +1,11 @@
-"""The rows of a folder: added, found, leased, checked."""
+"""The rows of a folder: added, found, counted, checked."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from parityscope.records.row import ConfigT, Outcome, Row, StoredRow, array_byte
 if TYPE_CHECKING:
     import pandas
 
-_AT_ONCE = 500  # addresses in one question to the database
+_AMONG = "key IN (SELECT value FROM json_each(?))"  # addresses as one value, however many
 
 
 class Store:
@@ -57,7 +57,7 @@ class Store:
         self.add_all([(config, Outcome.of(result, seconds))])
 
     def add_all(self, outcomes: Iterable[tuple[Config, Outcome]]) -> None:
-        """Store several rows, all or none. What is done stays; what had failed is replaced; their leases end."""
+        """Store several rows, all or none. What is done stays; what had failed is replaced; their hints end."""
         values = [_values(config, outcome) for config, outcome in outcomes]
         with self._database.writing() as connection:
             connection.executemany(
@@ -82,11 +82,9 @@ class Store:
     def row_of_each(self, configs: Sequence[ConfigT]) -> list[Row[ConfigT, Any] | None]:
         """Return the row of every config, None where there is none."""
         keys = [config.key for config in configs]
-        found: dict[str, sqlite3.Row] = {}
         with self._database.reading() as connection:
-            for part in (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE)):
-                query = f"SELECT * FROM rows WHERE traceback = '' AND key IN ({', '.join('?' * len(part))})"
-                found |= {values["key"]: values for values in connection.execute(query, part)}
+            query = f"SELECT * FROM rows WHERE traceback = '' AND {_AMONG}"
+            found = {values["key"]: values for values in connection.execute(query, (json.dumps(keys),))}
         rows = (self._row(found[key]) if key in found else None for key in keys)
         return [None if row is None else row.typed(config) for config, row in zip(configs, rows, strict=True)]
 
@@ -117,14 +115,17 @@ class Store:
             return connection.execute(query, (config.key,)).fetchone() is not None
 
     def keys(
-        self, experiment: str | None = None, *, among: Sequence[str] | None = None, failed: bool = False
+        self, experiment: str | None = None, *, among: Iterable[str] | None = None, failed: bool = False
     ) -> set[str]:
         """Return the addresses of what is done, or of what failed: all, of one experiment, or those among some."""
-        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} '' AND (? IS NULL OR experiment = ?)"
+        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} ''"
+        given = []
+        if experiment is not None:
+            query, given = f"{query} AND experiment = ?", [experiment]
         if among is not None:
-            query += f" AND key IN ({', '.join('?' * len(among))})"
+            query, given = f"{query} AND {_AMONG}", [*given, json.dumps(list(among))]
         with self._database.reading() as connection:
-            return {key for (key,) in connection.execute(query, (experiment, experiment, *(among or ())))}
+            return {key for (key,) in connection.execute(query, given)}
 
     def rows(
         self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
@@ -156,18 +157,20 @@ class Store:
 
         return frame_of(self.rows(experiment, where, failed=failed))
 
-    def lease(self, keys: Sequence[str], owner: str, present: Callable[[str], bool]) -> bool:
-        """Take some configs for `owner`, all or none: none when another owner who is `present` has one of them."""
-        with self._database.writing() as connection:
-            marks = ", ".join("?" * len(keys))
-            owners = connection.execute(f"SELECT DISTINCT owner FROM leases WHERE key IN ({marks})", keys).fetchall()
-            if any(other != owner and present(other) for (other,) in owners):
-                return False
-            connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?)", [(key, owner) for key in keys])
-        return True
+    def hint(self, keys: Sequence[str], owner: str) -> bool:
+        """Note that `owner` is about to run some configs; say whether nobody else had noted any of them.
 
-    def end_leases(self, owner: str) -> None:
-        """Give back whatever `owner` had taken and not finished."""
+        Sweeps on one folder begin with different configs by it. Nobody waits because of it, and what a killed sweep
+        noted may stay for ever: others run it after everything else.
+        """
+        with self._database.writing() as connection:
+            query = f"SELECT count(*) FROM leases WHERE owner != ? AND {_AMONG}"
+            (others,) = connection.execute(query, (owner, json.dumps(keys))).fetchone()
+            connection.executemany("INSERT OR IGNORE INTO leases VALUES (?, ?)", [(key, owner) for key in keys])
+        return not others
+
+    def end_hints(self, owner: str) -> None:
+        """Withdraw what `owner` had noted and not finished."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
 

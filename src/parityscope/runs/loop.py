@@ -1,28 +1,27 @@
-"""The loop of a sweep: lease packs, hand them out, store what comes back, survive what does not."""
+"""The loop of a sweep: hand packs out, store what comes back, survive what does not, wait for nobody else."""
 
 from __future__ import annotations
 
+import secrets
 import signal
 import threading
 import time
 import traceback
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from types import FrameType
 
 from parityscope.records import Outcome, Store
-from parityscope.records.presence import is_present, present_in
 from parityscope.runs.launchers import InProcess, Launcher
 from parityscope.runs.spec import Pack, Work, packs_of
 from parityscope.runs.task import check_configs_travel, task_of
 
-_DEATHS_ALLOWED = 2
 _POLL_SECONDS = 0.5
 _SHOW_SECONDS = 0.2
+_IN_RESERVE = 4  # launchers hand out two to four packs per worker: below a quarter of that some worker is idle
 _BREAKING_SECONDS = 60.0
 
 
@@ -69,10 +68,11 @@ def run_sweep(
     retry_failed: bool = False,
     on_progress: Callable[[SweepProgress], None] = lambda progress: None,
 ) -> Summary:
-    """Run every config that has no row, each exactly once, and store it as soon as its pack is finished.
+    """Run every config that has no row, and store it as soon as its pack is finished.
 
-    A config that fails becomes a failed row. Several sweeps may share a store, also from several machines: each leases
-    what it runs, and takes over what a dead one had leased.
+    A config that fails becomes a failed row. Several sweeps may share a store, also from several machines: each begins
+    with packs that no other has begun, and at its end runs whatever still has no row, whoever began it. So nobody is
+    waited for; at worst a row is computed twice, and it is stored once.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -116,16 +116,15 @@ def run_together(
     store.check_writable()
     for work in works:
         check_configs_travel(work)
-    with present_in(store.path) as name:
-        sweep = _Sweep(works, store, launcher, retry_failed, name)
-        finished = False
-        try:
-            with _late_interrupts(sweep) if not isinstance(launcher, InProcess) else nullcontext():
-                sweep.run(on_progress, on_finished)
-            finished = True
-        finally:
-            launcher.stop(now=not finished)
-            store.end_leases(name)
+    sweep = _Sweep(works, store, launcher, retry_failed)
+    finished = False
+    try:
+        with _late_interrupts(sweep) if not isinstance(launcher, InProcess) else nullcontext():
+            sweep.run(on_progress, on_finished)
+        finished = True
+    finally:
+        launcher.stop(now=not finished)
+        store.end_hints(sweep.name)
     progress = sweep.progress()
     return Summary(progress.done, progress.failed, sweep.run_now)
 
@@ -160,13 +159,13 @@ class _Sweep:
     store: Store
     launcher: Launcher
     retry_failed: bool
-    name: str
+    name: str = field(default_factory=lambda: secrets.token_hex(8))  # no two sweeps have the same
     run_now: int = 0
     running: dict[Future[list[Outcome]], Pack] = field(default_factory=dict)
-    elsewhere: deque[Pack] = field(default_factory=deque)  # leased by another sweep
+    begun_elsewhere: deque[Pack] = field(default_factory=deque)  # by another sweep, which may be dead: they come last
     suspects: deque[Pack] = field(default_factory=deque)  # were out when a worker died: run alone to see which it was
     on_trial: Pack | None = None  # the suspect that is out alone
-    deaths: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    done: set[str] = field(default_factory=set)  # as far as it was looked up
     interrupted: bool = False
 
     def __post_init__(self) -> None:
@@ -175,7 +174,7 @@ class _Sweep:
             id(work): {key for pack in own for key in pack.keys} for work, own in zip(self.works, packs, strict=True)
         }
         self.keys = set().union(*self.unfinished.values())
-        todo = self._not_run(self.keys)
+        todo = self._without_row(self.keys)
         self.waiting: deque[Pack] = deque()
         for pack in (pack for own in packs for pack in own):
             part = pack.only(todo)
@@ -192,12 +191,10 @@ class _Sweep:
             return
         self.executor: Executor = self.launcher.start()
         try:
-            while self.waiting or self.suspects or self.running or self.elsewhere:
+            while self.waiting or self.suspects or self.running or self.begun_elsewhere:
                 self._hand_out()
                 if self.running:
                     self._settle(wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done)
-                elif self.elsewhere:
-                    time.sleep(_POLL_SECONDS)
                 if self.interrupted:
                     raise KeyboardInterrupt
                 if time.monotonic() - shown > _SHOW_SECONDS:
@@ -214,29 +211,24 @@ class _Sweep:
 
     def _tell(self, on_finished: Callable[[Work], None]) -> None:
         """Tell of the works that have been finished since the last time."""
-        if not self.unfinished:
-            return
-        done = self.store.keys()
         for work in self.works:
-            if id(work) in self.unfinished and self.unfinished[id(work)] <= done:
+            if id(work) in self.unfinished and self.unfinished[id(work)] <= self.done:
                 del self.unfinished[id(work)]
                 on_finished(work)
 
     def progress(self) -> SweepProgress:
         """Count what the store has: other sweeps may be filling it too."""
-        done = self.keys & self.store.keys()
+        self.done |= self.store.keys(among=self.keys - self.done)
         failed = self.keys & self.store.keys(failed=True)
         running = {key for pack in self.running.values() for key in pack.keys}
-        to_come = running.union(*(pack.keys for pack in (*self.waiting, *self.suspects, *self.elsewhere)))
+        to_come = running.union(*(pack.keys for pack in (*self.waiting, *self.suspects, *self.begun_elsewhere)))
         rate = self.run_now / max(1e-9, time.monotonic() - self.started)
-        return SweepProgress(len(self.keys), len(done), len(failed - to_come), len(running), rate)
+        return SweepProgress(len(self.keys), len(self.done), len(failed - to_come), len(running), rate)
 
-    def _not_run(self, keys: set[str], among: Sequence[str] | None = None) -> set[str]:
-        """Return which of these configs are still to be run."""
-        finished = self.store.keys(among=among)
-        if not self.retry_failed:
-            finished |= self.store.keys(among=among, failed=True)
-        return keys - finished
+    def _without_row(self, keys: set[str]) -> set[str]:
+        """Return which of these configs are still to be run; failed ones only where that was asked for."""
+        left = keys - self.store.keys(among=keys)
+        return left if self.retry_failed else left - self.store.keys(among=left, failed=True)
 
     def _hand_out(self) -> None:
         """Submit packs until enough are in flight; a suspect goes out alone."""
@@ -248,15 +240,19 @@ class _Sweep:
                 self.on_trial = self.suspects.popleft()
                 self._submit(self.on_trial)
             return
-        if not self.waiting and not self.running:
-            self.waiting, self.elsewhere = self.elsewhere, deque()
         while self.waiting and len(self.running) < limit and not self.suspects:
             pack = self.waiting.popleft()
-            if not self.store.lease(pack.keys, self.name, partial(is_present, self.store.path)):
-                self.elsewhere.append(pack)
-                continue
-            # Another sweep may have finished it since this one began; a lease ends in the moment its row appears.
-            pack = pack.only(self._not_run(set(pack.keys), pack.keys))
+            alone = self.store.hint(pack.keys, self.name)
+            # Looked up after the hint: whoever had begun it may have stored it, which ends theirs.
+            pack = pack.only(self._without_row(set(pack.keys)))
+            if pack.keys and not alone:
+                self.begun_elsewhere.append(pack)
+            elif pack.keys:
+                self._submit(pack)
+        # Nothing of one's own is left, and a worker would be idle: what another sweep began is not waited for.
+        while not self.waiting and self.begun_elsewhere and len(self.running) < max(1, limit // _IN_RESERVE):
+            pack = self.begun_elsewhere.pop()
+            pack = pack.only(self._without_row(set(pack.keys)))
             if pack.keys:
                 self._submit(pack)
 
@@ -296,19 +292,16 @@ class _Sweep:
             self._suspect(self.running.pop(future))
 
     def _suspect(self, pack: Pack) -> None:
-        """A worker died while this pack was out. If it was alone it is to blame: split it, in the end give it up."""
+        """A worker died while this pack was out: run it alone; if one dies again split it, or give its config up."""
         if pack != self.on_trial:
             self.suspects.append(pack)
             return
         self.on_trial = None
-        self.deaths[pack.keys] += 1
-        if self.deaths[pack.keys] < _DEATHS_ALLOWED:
-            self.suspects.appendleft(pack)
-        elif len(pack.keys) > 1:
+        if len(pack.keys) > 1:
             self.suspects.extendleft(reversed(pack.singles()))
         else:
-            times = f"{_DEATHS_ALLOWED} times while nothing else was running"
-            self._keep(pack, [Outcome(traceback=f"its worker died {times}: killed, crashed or out of memory")])
+            reason = "its worker died twice, the second time while nothing else was running: killed, crashed or out of"
+            self._keep(pack, [Outcome(traceback=f"{reason} memory")])
 
 
 def _lost(future: Future[list[Outcome]], kinds: tuple[type[BaseException], ...]) -> bool:
