@@ -1,6 +1,7 @@
 """`parityscope rows` as a user meets it: what is shown, what is refused, which rows are stale, old stores."""
 
 import csv
+import importlib
 import json
 import sqlite3
 import sys
@@ -10,13 +11,14 @@ from dataclasses import replace
 import pytest
 
 from parityscope.apps.cli import main
+from parityscope.apps.explorer.results import Results
 from parityscope.papers.claim import ClaimCheck
 from parityscope.papers.h1.figures.figure_1 import WorkedExample
 from parityscope.papers.registry import named_claims
 from parityscope.papers.results import check_with_rows
 from parityscope.papers.stale import config_class, is_stale
 from parityscope.records import Outcome, Store, StoredRow
-from parityscope.runs import training
+from parityscope.runs import Training, training
 from parityscope.runs.spec import spec_module
 
 NEURONS = (
@@ -194,6 +196,43 @@ def test_of_a_training_with_parts_of_ones_own_it_is_not_known(tmp_path):
     assert is_stale(row, store) is False
     row.config["recipe"]["schedule"]["source"] = "5d41402abc4b2a76"  # as if another spec had it
     assert is_stale(row, store) is None
+
+
+PLANTED = """
+from pathlib import Path
+from parityscope.models import Cosine
+Path(__file__).with_suffix(".was-imported").touch()
+class Readout(Cosine):
+    pass
+"""
+
+
+def test_reading_rows_imports_nothing_that_they_name_and_running_one_does(tmp_path, monkeypatch, shown):
+    """A store of somebody else must not run what lies on the path here."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "planted.py").write_text(PLANTED)
+    imported, store = tmp_path / "planted.was-imported", Store(tmp_path / "store")
+    config = training("bounded", 8, 2, readout=importlib.import_module("planted").Readout())
+    add(store, config)
+    imported.unlink()
+    del sys.modules["planted"]
+    (row,) = store.rows_of(Training)
+    assert str(row.config.recipe.readout) == "planted:Readout (not loaded)"
+    assert (row.config, store.row(row.config), len(store.rows("training"))) == (config, row, 1)
+    assert [one["stale"] for one in shown(tmp_path)] == [None]
+    explorer = Results(store.path)
+    assert explorer.summary()["experiments"] == [{"id": "training", "title": "training", "rows": 1}]
+    assert explorer.experiment("training")["rows"][0]["config"]["recipe.readout.part"] == "planted:Readout"
+    assert not imported.exists()
+    assert row.config.run().numbers == row.numbers
+    assert imported.exists()
+    del sys.modules["planted"]
+
+
+def test_a_training_of_other_code_is_stale_whether_or_not_its_parts_are_here(tmp_path):
+    row = StoredRow("training", training("bounded", 8, 2).model_dump(mode="json"), {}, code="5d41402abc4b2a76")
+    row.config["recipe"]["schedule"] = {"part": "somebodys:decay", "source": "5d41402abc4b2a76"}
+    assert is_stale(row, Store(tmp_path)) is True
 
 
 def test_a_verdict_is_stale_when_its_claim_changes_or_is_gone(tmp_path):

@@ -1,6 +1,7 @@
 """Parts of a user's own, through `learn` and through the row of a training."""
 
 import importlib
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -247,7 +248,9 @@ def test_a_sweep_runs_the_parts_of_its_spec_and_finds_their_rows_again(tmp_path)
     summary = run_sweep(load_spec(path), store, InProcess())
     assert (summary.run_now, summary.failed) == (3, 0)
     assert len(store.rows("training")) == 6
-    assert len(store.rows_of(Training)) == 6  # both texts are loaded in this process
+    rows = store.rows_of(Training)
+    assert len(rows) == 6
+    assert all(part.loaded for row in rows for _, part in row.config.recipe.own_parts())  # both texts are, here
 
 
 @pytest.mark.slow
@@ -256,6 +259,33 @@ def test_a_sweep_on_processes_finds_the_parts_of_its_spec(tmp_path):
     path.write_text(SPEC.format(seeds=3))
     summary = run_sweep(load_spec(path), store, Processes(2))
     assert (summary.done, summary.failed) == (3, 0)
+
+
+READER = """
+import sys
+from pathlib import Path
+from parityscope.records import Store
+from parityscope.runs import Training, load_spec
+store = Store(Path(sys.argv[1]))
+print([str(part) for row in store.rows_of(Training) for _, part in row.config.recipe.own_parts()])
+load_spec(Path(sys.argv[2]))
+print([str(part) for row in store.rows_of(Training) for _, part in row.config.recipe.own_parts()])
+"""
+
+
+def test_rows_made_with_a_spec_s_parts_come_back_without_the_spec(tmp_path):
+    path, store = tmp_path / "spec.py", Store(tmp_path / "store")
+    path.write_text(
+        SPEC.format(seeds=1).replace("from own_parts import Steep", "from parityscope import Cosine as Steep")
+    )
+    path.write_text(path.read_text().replace("Steep(0.1)", "Steep()"))
+    run_sweep(load_spec(path), store, InProcess())
+    command = [sys.executable, "-c", READER, str(store.path), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "['parityscope_spec:gaussian (not loaded)', 'parityscope.models.readouts:Cosine']",
+        "['parityscope_spec:gaussian', 'parityscope.models.readouts:Cosine']",
+    ]
 
 
 def test_a_row_whose_part_is_gone_can_be_read():

@@ -38,9 +38,20 @@ class WithTensor(Readout):
         own_parts.Decay(7),
         partial(own_parts.gaussian, 5),
         partial(torch.optim.Adam, lr=0.1),
+        min,
         Triangle(3),
     ],
-    ids=["function", "class", "object", "bare object", "callable object", "partial", "of a library", "of the project"],
+    ids=[
+        "function",
+        "class",
+        "object",
+        "bare object",
+        "callable object",
+        "partial",
+        "of a library",
+        "builtin",
+        "of the project",
+    ],
 )
 def test_a_part_is_found_again(value):
     part = Part.of(value)
@@ -65,8 +76,8 @@ def inner():
 
 @pytest.mark.parametrize(
     "value",
-    [lambda step: 1.0, inner(), WithTensor(), min, partial(own_parts.gaussian, torch.ones(1)), Straight(0.1, [1.0])],
-    ids=["lambda", "inner function", "tensor", "builtin", "partial of a tensor", "list"],
+    [lambda step: 1.0, inner(), WithTensor(), partial(own_parts.gaussian, torch.ones(1)), Straight(0.1, [1.0])],
+    ids=["lambda", "inner function", "tensor", "partial of a tensor", "list"],
 )
 def test_what_has_no_address_says_so(value):
     part = Part.of(value)
@@ -96,10 +107,17 @@ def test_another_text_is_another_part(tmp_path, monkeypatch):
         records.append(part.record()["source"])
     assert records[0] != records[1]
     changed = {"part": "mine_1:schedule", "source": records[1]}
-    with pytest.raises(InvalidInput, match="mine_1:schedule cannot be found again: its text is another one"):
+    with pytest.raises(InvalidInput, match="mine_1:schedule cannot be found again: its code is another one"):
         _ = Part.recorded(changed).value
-    with pytest.raises(InvalidInput, match="cannot be found again"):
-        _ = Part.recorded({"part": "nowhere:schedule", "source": records[1]}).value
+    for name, why in {
+        "nowhere:schedule": r"the module nowhere cannot be imported here \(ModuleNotFoundError: No module",
+        "mine_1:decay": "the module mine_1 has no decay",
+        "parityscope_spec:schedule": "load the spec that defines it first, with load_spec",
+    }.items():
+        part = Part.recorded({"part": name, "source": records[1]})
+        assert (str(part), part.loaded) == (f"{name} (not loaded)", False)
+        with pytest.raises(InvalidInput, match=f"the part {name} cannot be found again: {why}"):
+            _ = part.value
     for name in ("mine_1", "mine_2"):
         del sys.modules[name]
 

@@ -10,8 +10,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("papers.theory",),  # every paper's theory: pure functions, which recipes use too
     ("theory",),  # all of them under one public name
     ("measures",),
-    ("training",),
     ("records",),
+    ("training",),
     ("estimator", "language_models", "runs"),
     ("papers",),
     ("apps",),

@@ -37,9 +37,10 @@ def is_stale(row: StoredRow, store: Store) -> bool | None:
             config = claim_check(claim, config.scale, store)
     except ValueError:  # a config of today has other fields, or the claim is gone
         return True
-    if isinstance(config, Training) and any(part.definition is None for _, part in config.recipe.own_parts()):
-        return None  # somebody's own parts, which are not at hand
-    return config.key != row.key
+    if config.key != row.key:
+        return True
+    somebodys = isinstance(config, Training) and not all(part.loaded for _, part in config.recipe.own_parts())
+    return None if somebodys else False  # of parts that are not at hand it is not known
 
 
 @cache

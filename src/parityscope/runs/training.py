@@ -17,7 +17,6 @@ from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems
 from parityscope.records import Config, Numbers, Result
-from parityscope.records.code import code_of_value
 from parityscope.training.learning import LEARNED_ACCURACY, LearnedRuns, train
 from parityscope.training.recipes import DEFAULT_RECIPE, OF_A_RUN, Recipe, named_recipe
 from parityscope.training.sources import Source
@@ -67,8 +66,8 @@ class Training(Config):
     n, k : int
         Bits, and hidden bits.
     recipe : Recipe
-        With every value resolved; `training` looks a name up and resolves it. Of parts of your own the address covers
-        the text, and that of everything they use in their own package.
+        With every value resolved; `training` looks a name up and resolves it. Parts of your own stand in it with a hash
+        of their code and of everything they use in their own package.
     seeds : tuple of int
         One run each.
     support : tuple of int or None
@@ -111,11 +110,6 @@ class Training(Config):
     def _addressable(cls, recipe: Recipe) -> Recipe:
         recipe.check_addressable()
         return recipe
-
-    def code(self) -> str:
-        """Return a hash of all source that decides the row, that of the recipe's own parts included."""
-        parts = [part.definition for _, part in self.recipe.own_parts()]
-        return super().code() if not parts else code_of_value([super().code(), *parts])
 
     def problems(self) -> list[Parity]:
         """Return the problem of every seed."""

@@ -1,28 +1,27 @@
 """Parts of one's own in a recipe: what they are, and how a row says which one it was made with.
 
 A part is a function, a class, a `functools.partial` of one, or an object whose attributes are plain values. It is
-addressed by where it is defined and a hash of its text there, so that another text is another recipe. What has no such
-place (a lambda, a function within a function, an object with tensors, something typed at a prompt) can be used all the
-same, but is "not addressable".
+addressed by where it is defined and a hash of its code, so that other code is another recipe. What has no such place (a
+lambda, a function within a function, an object with tensors, something typed at a prompt) can be used all the same, but
+is "not addressable".
+
+A row that was made with a part can be read where the part is not: nothing is imported then, and the part says that it
+is not loaded. Only running its config imports the module that it names.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator
 
 from parityscope.core.errors import InvalidInput
+from parityscope.records.code import code_of_value
 
 _SPEC = "parityscope_spec"  # how the modules of specs are called
 NOT_ADDRESSABLE = "not addressable"
@@ -37,16 +36,18 @@ class Part:
     name : str
         Where it is defined: module and qualified name.
     source : str
-        A hash of its text, or "not addressable".
+        A hash of its code, what it uses in its own package included, or "not addressable".
     settings : mapping
         The arguments of a partial, or the attributes of an object.
     value : any
-        The part itself; None: to be looked up by its address when it is needed.
+        The part itself; None: to be imported when it is needed.
 
     >>> from fractions import Fraction
     >>> part = Part.of(partial(Fraction, denominator=4))
     >>> part, part.addressable, part.settings, part.value(3)
     (fractions:Fraction, True, {'keywords': {'denominator': 4}}, Fraction(3, 4))
+    >>> Part.recorded({"part": "somebodys:Readout", "source": "5d41402abc4b2a76"})
+    somebodys:Readout (not loaded)
     >>> Part.of(lambda step: 1 / step).record()
     {'part': 'parityscope.training.parts:<lambda>', 'source': 'not addressable'}
     """
@@ -59,13 +60,13 @@ class Part:
         """Return a part with its address, as far as it has one."""
         definition, settings = _taken_apart(value)
         name = f"{_place(definition.__module__)}:{definition.__qualname__}"
-        there = any(one is definition for one in _found(name))
+        there = any(one is definition for one in _loaded(name))
         source = _hash_of(definition) if settings is not None and there else None
         return cls(name, source or NOT_ADDRESSABLE, settings if source and settings else {}, value)
 
     @classmethod
     def recorded(cls, record: Mapping[str, Any]) -> Part:
-        """Return the part of a record; it is looked up only when it is used, so that old rows can be read."""
+        """Return the part of a record; nothing is imported before it is used."""
         if not {"part", "source"} <= set(record) <= {"part", "source", "settings"}:
             raise ValueError("not the record of a part")
         return cls(record["part"], record["source"], _with_tuples(record.get("settings", {})))
@@ -80,20 +81,25 @@ class Part:
         return self.source != NOT_ADDRESSABLE
 
     @property
-    def definition(self) -> Any:
-        """The function or class that it is made of; None where no such text is there any more."""
-        return next((one for one in _found(self.name) if _hash_of(one) == self.source), None)
+    def loaded(self) -> bool:
+        """Whether it is here with the code it had; nothing is imported to see that."""
+        return self._value is not None or self._definition() is not None
 
     @property
     def value(self) -> Any:
-        """The part itself; one that is gone or has another text by now is refused."""
+        """The part itself, imported if need be; one that is gone or has other code by now is refused."""
         if self._value is None:
-            definition = self.definition
+            problem = _imported(self.name) if self.addressable else NOT_ADDRESSABLE
+            definition = self._definition()
             if definition is None:
-                why = "its text is another one, or cannot be imported here" if self.addressable else NOT_ADDRESSABLE
-                raise InvalidInput(f"the part {self} cannot be found again: {why}")
+                problem = problem or "its code is another one than when the row was computed"
+                raise InvalidInput(f"the part {self.name} cannot be found again: {problem}")
             self._value = _put_together(definition, self.settings)
         return self._value
+
+    def _definition(self) -> Any:
+        """Return the function or class that it is made of, if that is loaded with the same code."""
+        return next((one for one in _loaded(self.name) if _hash_of(one) == self.source), None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Part) or self.record() != other.record():
@@ -104,7 +110,7 @@ class Part:
         return hash((self.name, self.source, json.dumps(self.settings, sort_keys=True)))
 
     def __repr__(self) -> str:
-        return self.name
+        return self.name if self.loaded or not self.addressable else f"{self.name} (not loaded)"
 
 
 def _taken_apart(value: Any) -> tuple[Any, dict[str, Any] | None]:
@@ -167,31 +173,38 @@ def _place(module: str) -> str:
     return _SPEC if module.startswith(_SPEC) else module
 
 
-def _found(name: str) -> Iterator[Any]:
-    """Yield what a place and a qualified name lead to, if anything; several specs may be loaded."""
+def _loaded(name: str) -> Iterator[Any]:
+    """Yield what a place and a qualified name lead to in loaded modules, if anything; several specs may be loaded."""
     place, _, qualified = name.partition(":")
     for module in [one for one in sys.modules if one.startswith(_SPEC)] if place == _SPEC else [place]:
-        with suppress(ImportError, AttributeError, ValueError):
-            yield attrgetter(qualified)(sys.modules.get(module) or import_module(module))
+        found: Any = sys.modules.get(module)
+        for one in qualified.split("."):
+            # Not getattr, with which some modules import what they are asked for.
+            found = getattr(found, "__dict__", {}).get(one)
+        if found is not None:
+            yield found
+
+
+def _imported(name: str) -> str:
+    """Import the module of a part; return why it cannot be used, or nothing."""
+    place, _, qualified = name.partition(":")
+    if place == _SPEC:
+        problem = "load the spec that defines it first, with load_spec"
+    else:
+        try:
+            import_module(place)
+        except Exception as error:
+            return f"the module {place} cannot be imported here ({type(error).__name__}: {error})"
+        problem = f"the module {place} has no {qualified}"
+    return "" if any(True for _ in _loaded(name)) else problem
 
 
 def _hash_of(definition: Any) -> str | None:
-    """Return a hash of the text of a function or class, if there is one."""
+    """Return a hash of the code of a function or class, if there is a file with it."""
     try:
-        text = _text_in_spec(definition) or inspect.getsource(definition)
-    except (OSError, TypeError):
+        return code_of_value(definition)
+    except InvalidInput:
         return None
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _text_in_spec(definition: Any) -> str | None:
-    """Return the text of a definition in a spec, which is kept in memory: its file may have changed since."""
-    text = getattr(sys.modules.get(definition.__module__), "__source__", None)
-    if text is None:
-        return None
-    name = definition.__qualname__.partition(".")[0]
-    named = [node for node in ast.parse(text).body if getattr(node, "name", None) == name]
-    return ast.get_source_segment(text, named[-1]) if named else None
 
 
 def is_own(value: Any) -> bool:
