@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -258,6 +259,27 @@ def _figure_configs(name):
     from parityscope.papers.registry import load_figure
 
     return [config.row_config() for config in load_figure(name).CONFIGS["smoke"]]
+
+
+# Damaged stores
+
+
+def test_a_damaged_store_is_refused_by_a_sweep_and_repaired(folder, said, tmp_path):
+    spec, file = tmp_path / "spec.py", folder / "store" / "store.sqlite"
+    spec.write_text(SPEC)
+    assert said("rows", folder, "--repair")[:2] == (0, ["all 4 rows are sound: nothing was changed"])
+    data = bytearray(file.read_bytes())
+    data[4096:8192] = bytes(4096)  # the page that leads to all rows, or holds them
+    file.write_bytes(data)
+    code, lines, errors = said("sweep", spec, "--out", folder)
+    assert (code, lines) == (2, [])
+    assert f"parityscope rows {folder / 'store'} --repair copies every sound row into a new" in " ".join(errors.split())
+    kept = f"{file}.damaged-1"
+    assert said("rows", folder, "--repair")[1][0].endswith(
+        f"sound rows copied into a new {file}; the damaged file is kept as {kept}"
+    )
+    assert Path(kept).read_bytes() == bytes(data)
+    assert said("sweep", spec, "--out", folder)[0] == 0
 
 
 # Stores of the first release

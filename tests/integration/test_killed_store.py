@@ -58,7 +58,8 @@ for kill in range(kills):
     acknowledged = len(numbers)
     if acknowledged > 600:  # keep the check fast: start the next stretch in a fresh table of the same file
         assert store.damaged() == {}
-        store.forget(store.keys())
+        with store._database.writing() as connection:
+            connection.execute("DELETE FROM rows")
         acknowledged = 0
 assert Store(folder).damaged() == {}
 print(json.dumps({"kills": kills, "in_write": in_write}))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -81,7 +82,6 @@ def test_a_store_of_the_first_release_can_be_read(tmp_path):
     [
         lambda store: add(store, 1),
         lambda store: store.add_rows([StoredRow("demo", {"n": 1}, {})]),
-        lambda store: store.forget(["key 1"]),
         lambda store: store.hint(["key 1"], "ann"),
         lambda store: store.end_hints("ann"),
     ],
@@ -118,6 +118,20 @@ def test_a_new_store_has_this_version(tmp_path):
     Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION == 3
+
+
+def test_a_store_that_was_made_before_rows_were_indexed_gets_its_indices(tmp_path):
+    add(Store(tmp_path), 1)
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection, connection:
+        for name in ("done_rows", "failed_rows"):
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("CREATE INDEX rows_of_experiment ON rows (experiment)")
+        connection.execute("INSERT INTO leases VALUES ('a key', 'a sweep of then')")
+    add(Store(tmp_path), 2)
+    assert numbers(Store(tmp_path)) == [1, 2]
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+    assert {"done_rows", "failed_rows"} <= names
 
 
 def test_a_torn_tail_loses_no_earlier_row(tmp_path):
@@ -185,3 +199,86 @@ def test_on_a_network_folder_the_log_is_not_shared_memory(tmp_path, monkeypatch)
     with closing(sqlite3.connect(store.database)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
     assert numbers(store) == [1]
+
+
+READER = """
+import os, sys
+from pathlib import Path
+from parityscope.records import Config, Result, Store
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+class Size(Config):
+    ROWS = "demo"
+    n: int
+store = Store(Path(sys.argv[1]))
+print(sorted(row.numbers["n"] for row in store.rows()), store.counts(), store.damaged())
+for write in (store.check_writable, lambda: store.add_rows(store.rows()), lambda: store.hint(["key"], "ann")):
+    try:
+        write()
+    except OSError as error:
+        print(error)
+"""
+
+
+def read_by_another(folder):
+    """Return what somebody sees who may not write there: as root, that is a process that has given up its rights."""
+    done = subprocess.run([sys.executable, "-c", READER, str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def shown():
+    """Return a folder that others can read; those of pytest are for their owner only."""
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "store"
+        folder.mkdir()
+        Path(place).chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+def lock(folder):
+    for path in folder.iterdir():
+        path.chmod(0o444)
+    folder.chmod(0o555)
+
+
+REFUSED = "can be read but not added to, since it or its folder is read-only: choose another --out"
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_a_store_can_be_read_where_it_cannot_be_written(shown, journal, monkeypatch):
+    monkeypatch.setattr("parityscope.records.database.on_network", lambda _: journal == "DELETE")
+    for n in (1, 2):
+        add(Store(shown), n)
+    lock(shown)
+    assert read_by_another(shown) == [
+        "[1, 2] {'demo': 2} {}",
+        *[f"{shown / 'store.sqlite'} {REFUSED}"] * 3,
+    ]
+
+
+def test_rows_that_are_still_in_the_log_are_read_too(shown):
+    store = Store(shown)
+    with closing(sqlite3.connect(store.database)) as holding:  # as while a sweep is at work, or after it was killed
+        holding.execute("SELECT * FROM rows").fetchall()
+        add(store, 1)
+        lock(shown)
+        assert read_by_another(shown)[0] == "[1] {'demo': 1} {}"
+
+
+def test_a_log_that_cannot_be_read_is_a_sentence_and_no_row_is_passed_over(shown):
+    store = Store(shown)
+    with closing(sqlite3.connect(store.database)) as holding:
+        holding.execute("SELECT * FROM rows").fetchall()
+        add(store, 1)
+        copy = shown / "copy"
+        copy.mkdir()
+        for name in ("store.sqlite", "store.sqlite-wal"):  # without the index of the log
+            shutil.copy(shown / name, copy)
+    lock(copy)
+    done = subprocess.run([sys.executable, "-c", READER, str(copy)], capture_output=True, text=True, check=False)
+    assert f"cannot read {copy / 'store.sqlite'}" in done.stderr
+    assert "copy its folder to where it can be written" in done.stderr

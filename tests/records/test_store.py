@@ -8,6 +8,7 @@ import torch
 
 from parityscope import InvalidInput
 from parityscope.records import Config, Numbers, Outcome, Result, Store
+from parityscope.records.repair import repair
 
 
 class Size(Config):
@@ -126,7 +127,7 @@ def test_a_changed_row_is_found_named_and_can_be_run_again(store, column):
     with pytest.raises(InvalidInput, match=r"row \w+ of demo in .* is damaged .*--repair"):
         store.rows("demo", failed=column == "traceback")
     assert list(store.damaged()) == [Size(n=3).key]
-    store.forget(store.damaged())
+    assert repair(store.path)[0] == 1
     assert store.damaged() == {}
     assert [row.numbers for row in store.rows("demo")] == [{"value": 2}]
 
@@ -155,6 +156,24 @@ def test_rows_of_one_call_are_stored_together_or_not_at_all(store):
     with pytest.raises(TypeError):
         store.add_all([(Size(n=3), Outcome({"value": 1})), (Size(n=4), Outcome({"value": 1j}))])
     assert store.rows() == []
+
+
+def test_rows_are_counted_without_being_read(store, monkeypatch):
+    for n in (3, 4, 5):
+        put(store, Size(n=n))
+    put(store, TypedSize(n=3))
+    store.add_all([(Size(n=6), Outcome(traceback="Boom"))])
+    monkeypatch.delattr(Store, "_row")
+    assert (store.counts(), store.counts(failed=True)) == ({"demo": 3, "typed": 1}, {"demo": 1})
+    with closing(sqlite3.connect(store.database)) as connection:
+        query = "EXPLAIN QUERY PLAN SELECT experiment, count(*) FROM rows WHERE traceback = '' GROUP BY experiment"
+        assert "USING COVERING INDEX done_rows" in connection.execute(query).fetchone()[-1]
+
+
+def test_so_many_rows_at_most(store):
+    for n in range(5):
+        put(store, Size(n=n))
+    assert [row.config["n"] for row in store.rows("demo", most=2)] == [0, 1]
 
 
 def test_rows_are_found_by_the_values_of_their_configs(store):

@@ -14,7 +14,7 @@ from safetensors.torch import load
 
 from parityscope.core.errors import InvalidInput
 from parityscope.records.config import Config, Result
-from parityscope.records.database import INSERT, Database, row_checksum
+from parityscope.records.database import INSERT, UPSERT, Database, row_checksum
 from parityscope.records.row import ConfigT, Outcome, Row, StoredRow, array_bytes
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _AMONG = "key IN (SELECT value FROM json_each(?))"  # addresses as one value, ho
 
 class Store:
     """A folder of rows. Open it anywhere, any number of times; writers wait for each other.
+
+    Where the folder cannot be written, rows can be read and only adding one is an error.
 
     Parameters
     ----------
@@ -60,20 +62,14 @@ class Store:
         """Store several rows, all or none. What is done stays; what had failed is replaced; their hints end."""
         values = [_values(config, outcome) for config, outcome in outcomes]
         with self._database.writing() as connection:
-            connection.executemany(
-                f"{INSERT} ON CONFLICT (key) DO UPDATE SET "
-                "config = excluded.config, numbers = excluded.numbers, arrays = excluded.arrays, versions = "
-                "excluded.versions, finished = excluded.finished, seconds = excluded.seconds, traceback = "
-                "excluded.traceback, checksum = excluded.checksum WHERE rows.traceback != ''",
-                values,
-            )
+            connection.executemany(UPSERT, values)
             connection.executemany("DELETE FROM leases WHERE key = ?", [(row[0],) for row in values])
 
     def add_rows(self, rows: Iterable[StoredRow]) -> None:
         """Store rows as they are, all or none, with the code, the time and the versions of when they were computed."""
         values = [_plain_values(row, array_bytes(row.arrays)) for row in rows]
         with self._database.writing() as connection:
-            connection.executemany(f"{INSERT} ON CONFLICT (key) DO NOTHING", values)
+            connection.executemany(f"{INSERT} NOTHING", values)
 
     def row(self, config: ConfigT) -> Row[ConfigT, Any] | None:
         """Return the row of a config, or None when it has not been run with this code (or failed)."""
@@ -91,7 +87,7 @@ class Store:
     def rows_of(self, kind: type[ConfigT]) -> list[Row[ConfigT, Any]]:
         """Return every row that this code made of configs of one class, in the order they were finished."""
         rows = []
-        for row in self.rows(kind.ROWS) if self.keys(kind.ROWS) else ():  # a class without rows is no misspelt name
+        for row in self.rows(kind.ROWS) if kind.ROWS in self.counts() else ():  # no rows is no misspelt name
             try:
                 config = kind.model_validate(row.config)
             except ValueError:
@@ -106,8 +102,9 @@ class Store:
         return [row.traceback for row in self.rows(failed=True) if row.key in keys]
 
     def check_writable(self) -> None:
-        """Refuse a store of an earlier version, before anything is computed for it."""
+        """Refuse a store that is damaged, read-only or of an earlier version, before anything is computed for it."""
         self._database.check_writable()
+        self._database.check_whole()
 
     def __contains__(self, config: Config) -> bool:
         with self._database.reading() as connection:
@@ -118,8 +115,7 @@ class Store:
         self, experiment: str | None = None, *, among: Iterable[str] | None = None, failed: bool = False
     ) -> set[str]:
         """Return the addresses of what is done, or of what failed: all, of one experiment, or those among some."""
-        query = f"SELECT key FROM rows WHERE traceback {'!=' if failed else '='} ''"
-        given = []
+        query, given = f"SELECT key FROM rows WHERE {_done_or(failed)}", []
         if experiment is not None:
             query, given = f"{query} AND experiment = ?", [experiment]
         if among is not None:
@@ -127,27 +123,40 @@ class Store:
         with self._database.reading() as connection:
             return {key for (key,) in connection.execute(query, given)}
 
+    def counts(self, *, failed: bool = False) -> dict[str, int]:
+        """Return how many rows every experiment has; none of them is read."""
+        query = f"SELECT experiment, count(*) FROM rows WHERE {_done_or(failed)} GROUP BY experiment"
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).fetchall())
+
     def rows(
-        self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
+        self,
+        experiment: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        *,
+        failed: bool = False,
+        most: int | None = None,
     ) -> list[StoredRow]:
-        """Return rows in the order they were finished: all, of one experiment, with some config values.
+        """Return rows in the order they were finished: all, of one experiment, with some config values; `most` so many.
 
         `where` gives config fields a value, or several of which any will do: `where={"n": 12, "k": (2, 3)}`; a field
         within a field is `recipe.learning_rate`, the value of a list a list: `where={"seeds": [[0], [1]]}`. Rows that
         `failed` carry a traceback and come only when asked for.
         """
         where = where or {}
-        clauses, values = [f"traceback {'!=' if failed else '='} ''", "(? IS NULL OR experiment = ?)"], [experiment] * 2
+        clauses, values = [_done_or(failed)], []
+        if experiment is not None:
+            clauses, values = [*clauses, "experiment = ?"], [experiment]
         for name, wanted in where.items():
             options = list(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else [wanted]
             clauses.append(f"({' OR '.join(['json_extract(config, ?) IS ?'] * len(options)) or '0'})")
             values += [part for option in options for part in (_json_path(name), _json_value(option))]
-        query = f"SELECT * FROM rows WHERE {' AND '.join(clauses)} ORDER BY finished, rowid"
+        query = f"SELECT * FROM rows WHERE {' AND '.join(clauses)} ORDER BY finished, rowid LIMIT ?"
         with self._database.reading() as connection:
-            found = connection.execute(query, values).fetchall()
+            found = [self._row(one) for one in connection.execute(query, [*values, -1 if most is None else most])]
             if not found:
                 self._check_names(connection, experiment, where)
-        return [self._row(values) for values in found]
+        return found
 
     def frame(
         self, experiment: str | None = None, where: Mapping[str, Any] | None = None, *, failed: bool = False
@@ -176,23 +185,15 @@ class Store:
 
     def damaged(self) -> dict[str, str]:
         """Return what is wrong with rows that cannot be trusted, by address; empty when all is well."""
-        with self._database.reading() as connection:
-            problems = [line for (line,) in connection.execute("PRAGMA quick_check") if line != "ok"]
-            if problems:
-                raise InvalidInput(f"{self.database} is damaged ({problems[0]}): move it away and run again")
-            found = connection.execute("SELECT * FROM rows").fetchall()
+        self._database.check_whole()
         reasons: dict[str, str] = {}
-        for values in found:
-            try:
-                self._row(values)
-            except InvalidInput as error:
-                reasons[values["key"]] = str(error)
+        with self._database.reading() as connection:
+            for values in connection.execute("SELECT * FROM rows"):
+                try:
+                    self._row(values)
+                except InvalidInput as error:
+                    reasons[values["key"]] = str(error)
         return reasons
-
-    def forget(self, keys: Iterable[str]) -> None:
-        """Delete rows by address, so that their configs are run again."""
-        with self._database.writing() as connection:
-            connection.executemany("DELETE FROM rows WHERE key = ?", [(key,) for key in keys])
 
     def _row(self, values: sqlite3.Row) -> StoredRow:
         stored = tuple(values)
@@ -204,7 +205,7 @@ class Store:
         except (SafetensorError, ValueError) as error:
             raise InvalidInput(
                 f"row {values['key']} of {values['experiment']} in {self.database} is damaged ({error}): parityscope "
-                f"rows {self.path} --repair deletes such rows, and the same command runs them again"
+                f"rows {self.path} --repair copies every other row into a new file, and this one is then computed again"
             ) from None
         # An earlier version of the file has neither.
         origin = {name: values[name] for name in ("version", "code") if name in values.keys()}  # noqa: SIM118
@@ -220,7 +221,7 @@ class Store:
 
     def _check_names(self, connection: sqlite3.Connection, experiment: str | None, where: Mapping[str, Any]) -> None:
         """A misspelt name is an error, not an empty answer."""
-        experiments = [name for (name,) in connection.execute("SELECT DISTINCT experiment FROM rows ORDER BY 1")]
+        experiments = sorted({*self.counts(), *self.counts(failed=True)})
         if experiments and experiment is not None and experiment not in experiments:
             raise InvalidInput(f"no rows of {experiment!r} are stored here: choose from {', '.join(experiments)}")
         if not where:
@@ -231,6 +232,10 @@ class Store:
             if paths and not {_json_path(name), _json_path(name).replace('"', "")} & paths:
                 known = sorted({path[2:].replace('"', "") for path in paths if "[" not in path and path != "$"})
                 raise InvalidInput(f"no config has a field {name!r}: choose from {', '.join(known)}")
+
+
+def _done_or(failed: bool) -> str:
+    return "traceback != ''" if failed else "traceback = ''"
 
 
 def _json_path(name: str) -> str:

@@ -36,7 +36,10 @@ def rows(
     export: Annotated[
         Path | None, typer.Option(help="Write to FILE.csv, FILE.parquet, or a folder of TensorBoard events.")
     ] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Delete rows that are damaged.")] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Copy the sound rows of a damaged store into a new file; the old one is kept."),
+    ] = False,
 ) -> None:
     """Show, check or export stored rows: JSON lines unless --export is given.
 
@@ -44,14 +47,14 @@ def rows(
     known, as for the configs of a spec).
     """
     from parityscope.papers.stale import is_stale
+    from parityscope.records import Store
     from parityscope.records.export import export_rows, flat
 
-    store = _store_in(folder)
+    place = _store_in(folder)
     if repair:
-        damaged = store.damaged()
-        store.forget(damaged)
-        typer.echo(f"{len(damaged)} damaged rows deleted")
+        typer.echo(_repaired(place))
         return
+    store = Store(place)
     wanted = {name: _value(text) for name, text in assignments_of("--where", where or []).items()}
     found = [(row, is_stale(row, store)) for row in _rows(store, experiment, wanted, failed)]
     shown = [(row, mark) for row, mark in found if mark or not stale]
@@ -66,20 +69,27 @@ def rows(
         typer.echo(f"{len(shown)} rows written to {export}")
 
 
-def _store_in(folder: Path) -> Store:
-    from parityscope.records import Store
-
+def _store_in(folder: Path) -> Path:
     place = folder / "store" if (folder / "store").is_dir() else folder
     if not (place / "store.sqlite").exists():
         raise InvalidInput(f"{folder} holds no rows: it has no store.sqlite")
-    return Store(place)
+    return place
+
+
+def _repaired(place: Path) -> str:
+    from parityscope.records.repair import repair
+
+    count, old = repair(place)
+    if old is None:
+        return f"all {count} rows are sound: nothing was changed"
+    return f"{count} sound rows copied into a new {place / 'store.sqlite'}; the damaged file is kept as {old}"
 
 
 def _rows(store: Store, experiment: str | None, wanted: Mapping[str, Any], failed: bool) -> list[StoredRow]:
     """Return the rows that are asked for; what fits no row at all, done or failed, is not an empty answer."""
     where = {name: [value] for name, value in wanted.items()}
     found = store.rows(experiment, where, failed=failed)
-    if not found and (experiment or where) and not store.rows(experiment, where, failed=not failed):
+    if not found and (experiment or where) and not store.rows(experiment, where, failed=not failed, most=1):
         values = " and ".join(f"{name} = {json.dumps(value)}" for name, value in wanted.items())
         raise InvalidInput(f"no row{f' of {experiment}' if experiment else ''}{f' has {values}' if values else ''}")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -59,8 +58,8 @@ class Results:
 
     def summary(self) -> dict[str, Any]:
         """Return the figures that have rows, what else is stored, and the claims that were checked."""
-        counts = {name: len(self._rows(load_figure(name))) for name in FIGURE_IDS}
-        others = Counter(row.experiment for row in self._store.rows())
+        others = self._store.counts()
+        counts = {name: self._count(load_figure(name), others) for name in FIGURE_IDS}
         counts |= {name: others[name] for name in sorted(others) if name not in (ClaimCheck.ROWS, *FIGURE_IDS)}
         checked = next((found for scale in reversed(SCALES) if (found := stored_claims(scale, self._store))), [])
         return {
@@ -75,11 +74,15 @@ class Results:
     def experiment(self, name: str) -> dict[str, Any]:
         """Return rows with what can be replayed; of a figure also its table and findings."""
         figure = load_figure(name) if name in FIGURE_IDS else None
-        cells = [_stored_cell(row) for row in self._stored(name)] if figure is None else self._cells(figure)
-        if not cells:
+        if figure is not None:
+            cells = [_cell(row.config, row.numbers.model_dump()) for row in self._rows(figure)]
+            count = len(cells)
+        elif count := self._store.counts().get(name, 0):
+            cells = [_stored_cell(row) for row in self._store.rows(name, most=_MOST_ROWS)]
+        if not count:
             raise InvalidInput(f"the store has no rows of {name!r} that this code made")
         content: dict[str, Any] = {"id": name, "title": _title(name), "rows": cells[:_MOST_ROWS]}
-        content["left_out"] = max(0, len(cells) - _MOST_ROWS)
+        content["left_out"] = max(0, count - _MOST_ROWS)
         return content if figure is None else content | self._findings(figure)
 
     def figure(self, name: str, theme: str) -> bytes:
@@ -90,13 +93,6 @@ class Results:
             raise InvalidInput(f"the store has no rows of a figure {name!r}: look at its phase diagram")
         figure = load_figure(name)
         return svg(themed(figure.plot, self._drawn(figure)[1], theme="dark" if theme == "dark" else "light"))
-
-    def _stored(self, name: str) -> list[StoredRow]:
-        """Return what is stored under a name that is no figure's."""
-        return self._store.rows(name) if self._store.keys(name) else []
-
-    def _cells(self, figure: PaperFigure) -> list[dict[str, Any]]:
-        return [_cell(row.config, row.numbers.model_dump()) for row in self._rows(figure)]
 
     def _findings(self, figure: PaperFigure) -> dict[str, Any]:
         scale, rows = self._drawn(figure)
@@ -112,13 +108,19 @@ class Results:
         """Return the rows a figure draws at any scale, each once: a phase diagram shows whatever there is."""
         return list({str(row.config): row for rows in self._by_scale(figure).values() for row in rows}.values())
 
+    def _count(self, figure: PaperFigure, counts: Mapping[str, int]) -> int:
+        """Return how many rows a figure draws at any scale; they are not read where its configs say which they are."""
+        if hasattr(figure, "STORED"):
+            return len(self._rows(figure))
+        scales = _scales_in(self._store, figure, counts)
+        return len(
+            {one for scale, done in scales.items() for one, key in _keys_of(figure.ID, scale).items() if key in done}
+        )
+
     def _by_scale(self, figure: PaperFigure) -> dict[Scale, list[Row[Any, Any]]]:
-        """Return the rows of the scales that have any."""
-        done = self._store.keys()
-        # The papers' own scales have ten thousands of configs, whose addresses take seconds: not for a few rows.
-        worth_it = [scale for scale in SCALES if len(figure.CONFIGS[scale]) <= _SPARSE * len(done)]
-        some = [scale for scale in worth_it if not figure.CONFIGS[scale] or _keys_of(figure.ID, scale) & done]
-        found = {scale: stored_rows(figure, scale, self._store) for scale in some}
+        """Return the rows of the scales that have any; a figure without configs has the same at every scale."""
+        scales = SCALES if hasattr(figure, "STORED") else _scales_in(self._store, figure, self._store.counts())
+        found = {scale: stored_rows(figure, scale, self._store) for scale in scales}
         return {scale: rows for scale, rows in found.items() if rows}
 
     def _drawn(self, figure: PaperFigure) -> tuple[Scale, list[Row[Any, Any]]]:
@@ -131,10 +133,22 @@ class Results:
         return scale, found[scale]
 
 
+def _scales_in(store: Store, figure: PaperFigure, counts: Mapping[str, int]) -> dict[Scale, set[str]]:
+    """Return the scales of a figure that have rows, each with the addresses of its rows."""
+    found = {}
+    for scale in SCALES:
+        configs = figure.CONFIGS[scale]
+        stored = sum(counts.get(name, 0) for name in {config.row_config().ROWS for config in configs})
+        # The papers' own scales have ten thousands of configs, whose addresses take seconds: not for a few rows.
+        if configs and len(configs) <= _SPARSE * stored:
+            found[scale] = store.keys(among=set(_keys_of(figure.ID, scale).values()))
+    return {scale: keys for scale, keys in found.items() if keys}
+
+
 @cache
-def _keys_of(figure_id: str, scale: Scale) -> frozenset[str]:
-    """Return the addresses of a figure's rows."""
-    return frozenset(config.row_config().key for config in load_figure(figure_id).CONFIGS[scale])
+def _keys_of(figure_id: str, scale: Scale) -> dict[str, str]:
+    """Return the address of the row of every config of a figure, which stands for itself as text."""
+    return {str(config): config.row_config().key for config in load_figure(figure_id).CONFIGS[scale]}
 
 
 def _store_folder(folder: Path) -> Path:
