@@ -6,9 +6,10 @@ import torch
 
 from harness.planted import Planted, World
 from papers.w.planted_rows import HIGH, SPARSE_EARLY, SPARSE_LATE, attending, figure, study, three_steps, training
-from parityscope.models.cot_block import CotBlock, HandSet, hand_set_block
-from parityscope.papers.w import formulas, noise_free, regime, theory
+from parityscope.papers.w import formulas, noise_free, regime
+from parityscope.papers.w.cot_block import CotBlock, HandSet, hand_set_block
 from parityscope.papers.w.instance import instance, measured
+from parityscope.theory import w as theory
 
 _W = "parityscope.papers.w"
 _AS_IT_IS = World("as it is")
@@ -128,7 +129,7 @@ LEMMAS = {
     "W-lemma-8": Planted(World("attention counts at the start", {f"{_W}.claims.start.instance": _half_set}), _AS_IT_IS),
     "W-lemma-9": Planted(
         _AS_IT_IS,
-        World("all embeddings are one vector", {"parityscope.models.cot_block.random_embeddings": _one_vector}),
+        World("all embeddings are one vector", {"parityscope.papers.w.cot_block.random_embeddings": _one_vector}),
     ),
     "W-lemma-10": Planted(
         World("one vector, and d = k", {f"{_W}.claims.start.random_embeddings": _one_vector, **_NO_WIDTH}), _AS_IT_IS
