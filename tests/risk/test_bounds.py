@@ -11,7 +11,7 @@ from mpmath import iv, mp, mpf
 from additive_model import AdditiveModel
 from parityscope import Cosine, Parity, Triangle, ZigZag, population_risk
 from parityscope.risk.engines import spectral
-from parityscope.risk.pieces.pieces import smooth
+from parityscope.risk.pieces import smooth
 from parityscope.risk.pieces.rounding import UNIT, chain
 
 

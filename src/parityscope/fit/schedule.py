@@ -305,7 +305,7 @@ def _all_at_once(search: Search, sizes: list[int]) -> bool:
 
 def _attend(search: Search, k: int) -> None:
     """Train attention on k heads, with restarts until one is believed."""
-    from parityscope.fit import attention  # here, not above: it is the only solver that needs torch
+    from parityscope.fit.solvers import attention  # here, not above: it is the only solver that needs torch
 
     signs, labels = search.table.signs[:, : search.train], search.labels[: search.train]
     seed = int(search.random.randint(2**31 - attention.RESTARTS))
