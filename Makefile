@@ -57,10 +57,10 @@ test-slow: $(VENV)/.installed-test
 test-all: test test-slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(ARGS)
 # What computes, once more with the arithmetic of the least capable processor: sums are then rounded in another order.
-# Most of the estimator counts in whole numbers, and its long tests are left out.
-PORTABLE := $(addprefix tests/,core/test_ties.py risk models training measures papers language_models \
-    $(addprefix estimator/,test_evidence.py test_ranking.py test_attention.py)) \
-    $(addprefix src/parityscope/,core/ties.py risk models training estimator measures)
+# Most of fit counts in whole numbers, and its long tests are left out.
+PORTABLE := $(addprefix tests/,core/test_ties.py risk models training test_measures.py theory papers language_models \
+    $(addprefix fit/,evidence/test_evidence.py evidence/test_ranking.py solvers/test_attention.py)) \
+    $(addprefix src/parityscope/,core/ties.py risk models training fit measures.py theory)
 test-portable: $(VENV)/.installed-test
 	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
 # Every Python that is promised and found here, each in an environment of its own.

@@ -20,12 +20,12 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from parityscope.core.allocation import keep_freed_memory
-from parityscope.core.benchmarking import Measurement, measure
+from parityscope.apps.benchmarking import Measurement, measure
 from parityscope.core.threads import single_threaded
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.training.decoders import keep_freed_memory
 
 N, K, WIDTH, MLP_WIDTH, BATCH, RATE = 20, 6, 720, 3072, 512, 1e-4
 LAPTOP_WIDTH, LAPTOP_HEADS, LAPTOP_BATCH, SEEDS = 128, 8, 256, 5

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import torch
 
-from parityscope.core.benchmarking import measure
+from parityscope.apps.benchmarking import measure
 from parityscope.models import AdditiveScore, Cosine, Readout, Triangle, ZigZag
 from parityscope.problems import Parity
 from parityscope.risk import population_risk

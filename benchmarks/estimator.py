@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from parityscope.core.benchmarking import Measurement, compare
-from parityscope.estimator.baselines import OTHERS, OURS, Asked
-from parityscope.estimator.comparison import FIRST_FRESH
-from parityscope.estimator.planted import TableKind
+from parityscope.apps.benchmarking import Measurement, compare
+from parityscope.papers.own.fit_benchmark.baselines import OTHERS, OURS, Asked
+from parityscope.papers.own.fit_benchmark.comparison import FIRST_FRESH
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 TABLES = 5
 KINDS = (

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parityscope.core.statistics import median
-from parityscope.estimator import clock
-from parityscope.estimator.answer import Question, ask
+from parityscope.fit import clock
+from parityscope.fit.answer import Question, ask
 
 FIRST_SEED = 1000
 

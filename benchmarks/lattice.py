@@ -13,12 +13,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from parityscope.core.benchmarking import Measurement, compare, measure
+from parityscope.apps.benchmarking import Measurement, compare, measure
 from parityscope.models import ZigZag
-from parityscope.risk.lattice import lattice_risk
-from parityscope.risk.pieces import Pieces, hinge
-from parityscope.risk.runs import RunMean
-from parityscope.risk.split import split_mean
+from parityscope.risk.engines.lattice.engine import lattice_risk
+from parityscope.risk.engines.split.sums import split_mean
+from parityscope.risk.means import RunMean
+from parityscope.risk.pieces.pieces import Pieces, hinge
 
 K = 3
 TOLERANCE = 1e-9

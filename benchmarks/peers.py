@@ -23,10 +23,10 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from parityscope.core.threads import single_threaded
-from parityscope.estimator.baselines import METHODS, Asked, Refused
-from parityscope.estimator.comparison import compare_on
-from parityscope.estimator.peers import PEERS
-from parityscope.estimator.planted import TableKind, public_files
+from parityscope.papers.own.fit_benchmark.baselines import METHODS, Asked, Refused
+from parityscope.papers.own.fit_benchmark.comparison import compare_on
+from parityscope.papers.own.fit_benchmark.peers import PEERS
+from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
 
 STORED = Path(__file__).parent / "peers.json"
 BUDGET, LIMIT = 10.0, 20.0

@@ -11,7 +11,7 @@ from statistics import geometric_mean
 
 from parityscope.core.drawing import colour, new_figure, png, themed
 from parityscope.core.statistics import wilson_share
-from parityscope.estimator.planted import TableKind
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks" / "peers.json"

@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from parityscope.core.benchmarking import COLUMNS, stored_results, table_rows
+from parityscope.apps.benchmarking import COLUMNS, stored_results, table_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"

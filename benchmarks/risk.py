@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from parityscope.core.benchmarking import Measurement, compare, measure
+from parityscope.apps.benchmarking import Measurement, compare, measure
 from parityscope.models import AdditiveScore, ZigZag
 from parityscope.papers.own.figures.engine_cost import Attention, log_attention
 from parityscope.problems import Parity, bits_of, draw_problems

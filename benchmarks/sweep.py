@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from parityscope.core.benchmarking import Measurement
+from parityscope.apps.benchmarking import Measurement
 from parityscope.core.threads import single_threaded
 from parityscope.records import Result, Row, Store
 from parityscope.runs import InProcess, Processes, Training, Work, load_spec, run_sweep, training

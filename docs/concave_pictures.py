@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.drawing import colour, new_figure, png, themed
+from parityscope.core.files import write_atomically
 from parityscope.models import is_face
 from parityscope.models.positions import circle, harmonics
 

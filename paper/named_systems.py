@@ -10,7 +10,6 @@ from typing import Any
 from evidence import Evidence, Named
 from spelling import NONE, counted, decimal, listed, plain, power, ranged, share, total, whole
 
-from parityscope.core.engine_cards import AUTO
 from parityscope.core.statistics import median
 from parityscope.papers.claim import Context
 from parityscope.papers.own.figures.estimator_benchmark import together_in
@@ -20,6 +19,7 @@ from parityscope.papers.w.over_seeds import Cell, Law, cells_by, exponential, li
 from parityscope.papers.w.settings import ANSWER, CHAIN, samples
 from parityscope.papers.wording import OURS, tallies
 from parityscope.records import Row
+from parityscope.risk.cards import AUTO
 from parityscope.theory import polylog_numbers
 
 _ANSWERED = {"even": "even", "log-normal": "log-normal", "half-trained": "half on $B$"}

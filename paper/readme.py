@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from evidence import PROJECT, Evidence, NoEvidence
 
-from parityscope.core.atomic_files import write_atomically
+from parityscope.core.files import write_atomically
 from parityscope.papers.h1.ends import Ends
 from parityscope.papers.w.figures.figure_1 import FOUR_HEADS
 from parityscope.papers.w.over_seeds import cells_by

@@ -19,8 +19,8 @@ from evidence import Evidence, NoEvidence
 from named_numbers import SECTIONS
 from pictures import PICTURES, in_print
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.drawing import svg
+from parityscope.core.files import write_atomically
 from parityscope.papers.figure import SCALES, Scale
 
 HERE = Path(__file__).parent

@@ -218,7 +218,7 @@ def test_files_that_need_a_library_of_their_own(tmp_path):
 
 
 def test_in_python_it_is_an_import_error_too():
-    modules = ("estimator.classifier", "core.drawing", "apps.explorer.app", "language_models.loading")
+    modules = ("fit.classifier", "core.drawing", "apps.explorer.app", "language_models.loading")
     program = (
         "import importlib, parityscope as ps\n"
         "def said(action):\n"

@@ -25,7 +25,7 @@ LIBRARIES = (
     "sklearn.linear_model",
     "torch._dynamo",  # torch imports it when an optimiser takes its first step
     "parityscope.apps.cli",
-    "parityscope.estimator.files",
+    "parityscope.fit.files",
     "parityscope.papers.registry",
     "parityscope.apps.reproduce",
     "parityscope.apps.terminal.runs",

@@ -21,8 +21,8 @@ def imports():
     from parityscope.core.drawing import colour, new_figure, themed
     from parityscope.core.statistics import median
     from parityscope.papers.claim import Context, check
+    from parityscope.papers.h1.gradient_parts import gradient_parts
     from parityscope.papers.registry import named_claims
-    from parityscope.risk.gradient_parts import gradient_parts
 
     return Context, check, colour, gradient_parts, math, median, mo, named_claims, new_figure, ps, themed, theory, torch
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from parityscope import theory
     from parityscope.core.errors import InvalidInput
-    from parityscope.estimator import SparseParityClassifier
+    from parityscope.fit import SparseParityClassifier
     from parityscope.measures import attention_entropy
     from parityscope.models import (
         FFNN1,
@@ -62,7 +62,7 @@ __all__ = [
 
 _HOMES = {
     "core.errors": ("InvalidInput",),
-    "estimator": ("SparseParityClassifier",),
+    "fit": ("SparseParityClassifier",),
     "training.learning": ("LearnedRuns", "learn"),
     "measures": ("attention_entropy",),
     "models": (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from parityscope.estimator.planted import TableKind
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("peers_page", ROOT / "benchmarks" / "peers_page.py")

@@ -11,14 +11,14 @@ from parityscope import Cosine, Parity, ParityTransformer, Triangle, ZigZag, pop
 from parityscope.core.ties import first_largest, largest, predicts_plus, ranked, tolerance
 from parityscope.measures import found_support
 from parityscope.models import AdditiveScore, positions
+from parityscope.papers.h1.frozen_hard_attention import hard_attention_cells, token_scores, worst_support
+from parityscope.papers.h2.pair_step import least_worst_loss
 from parityscope.risk import law_of
-from parityscope.risk.closed_form import certified_perfect
-from parityscope.risk.frozen_hard_attention import hard_attention_cells, token_scores, worst_support
+from parityscope.risk.engines.closed_form import certified_perfect
+from parityscope.risk.engines.pair import pair_mean
 from parityscope.risk.losses import named_loss
-from parityscope.risk.pair import pair_mean
 from parityscope.risk.sampling import sample_mean
 from parityscope.risk.worst_case import certified_by_worst_loss
-from parityscope.training.pair_step import least_worst_loss
 
 ROUNDING = torch.finfo(torch.float64).eps
 

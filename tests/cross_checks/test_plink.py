@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parityscope import SparseParityClassifier
-from parityscope.estimator.evidence import exact_log_p
+from parityscope.fit.evidence.evidence import exact_log_p
 
 PLINK = shutil.which("plink1.9") or shutil.which("plink")
 pytestmark = pytest.mark.skipif(PLINK is None, reason="needs PLINK 1.9: apt-get install plink1.9")

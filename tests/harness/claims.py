@@ -71,4 +71,4 @@ def _check_needs(claim_id: str, asked: list[Config]) -> None:
         check_configs_travel(needs_of([claim], scale))
     for kind in {type(config) for config in asked}:
         # Otherwise an edit of any recipe would make the rows of all of them stale.
-        assert "parityscope.training.recipes.RECIPES" not in reached(kind.__module__, kind.__qualname__)
+        assert ("parityscope.training.recipes", "RECIPES") not in reached(kind.__module__, kind.__qualname__)

@@ -71,7 +71,7 @@ def _check_kinds(kinds):
     for kind in kinds:
         assert kind.NUMBERS is not LooseNumbers, f"{kind.__name__} should say which numbers it has"
         # Otherwise an edit of any recipe, figure or claim would make these rows stale.
-        lists = {"parityscope.training.recipes.RECIPES", "parityscope.papers.registry.PAPERS"}
+        lists = {("parityscope.training.recipes", "RECIPES"), ("parityscope.papers.registry", "PAPERS")}
         assert not lists & reached(kind.__module__, kind.__qualname__).keys()
 
 

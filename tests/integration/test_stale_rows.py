@@ -34,9 +34,9 @@ print(json.dumps({"rows": rows, "claims": {claim.id: claim.code() for claim in a
 """
 EDITS = {
     "recipe": ("training/recipes.py", "learning_rate=0.21,", "learning_rate=0.22,"),
-    "engine": ("risk/split.py", "_CHUNK = 1 << 16", "_CHUNK = 1 << 17"),
+    "engine": ("risk/engines/split/sums.py", "_CHUNK = 1 << 16", "_CHUNK = 1 << 17"),
     "claim": ("papers/h1/claims/constants.py", "step = 1e-6 *", "step = 2e-6 *"),
-    "comment": ("risk/split.py", "_CHUNK = 1 << 16  #", "_CHUNK = 1 << 16  # The"),
+    "comment": ("risk/engines/split/sums.py", "_CHUNK = 1 << 16  #", "_CHUNK = 1 << 16  # The"),
 }
 
 

@@ -10,8 +10,9 @@ from mpmath import iv, mp, mpf
 
 from additive_model import AdditiveModel
 from parityscope import Cosine, Parity, Triangle, ZigZag, population_risk
-from parityscope.risk import smooth, spectral
-from parityscope.risk.rounding import UNIT, chain
+from parityscope.risk.engines import spectral
+from parityscope.risk.pieces import smooth
+from parityscope.risk.pieces.rounding import UNIT, chain
 
 
 def exact_risk(weights, support, linear, power):

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.engines import ENGINE_CASES, check_batch, check_engine, check_refusals
-from parityscope.risk import closed_form
+from parityscope.risk.engines import closed_form
 from parityscope.risk.population import ENGINES
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from additive_model import AdditiveModel
 from parityscope import Parity, Triangle, ZigZag, population_accuracy, population_risk
-from parityscope.risk.hybrid import heavy_positions
+from parityscope.risk.engines.spectral import heavy_positions
 
 
 def diffuse(n, k, spread, seed=0):
@@ -128,8 +128,7 @@ def test_accuracy_at_large_n_has_a_bound_too():
 
 def test_h2s_two_heads_on_signs_are_one_additive_score():
     """x ∈ ±1, ŷ = 1 − |v₁ + v₂|: with bits, Σ c(1 − 2x) has weights −2c and offset Σc."""
-    from parityscope.models.piecewise_linear import PiecewiseLinear
-    from parityscope.models.readouts import Readout
+    from parityscope.models.readouts import PiecewiseLinear, Readout
 
     class Tent(Readout):
         def forward(self, S):

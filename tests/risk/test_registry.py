@@ -7,7 +7,7 @@ import torch
 
 from additive_model import AdditiveModel
 from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, Triangle, ZigZag, population_risk
-from parityscope.core.engine_cards import CARDS, ENGINE_NAMES, engine_help, engine_table
+from parityscope.risk.cards import CARDS, ENGINE_NAMES, engine_help, engine_table
 from parityscope.risk.engine import Job
 from parityscope.risk.law import law_of
 from parityscope.risk.losses import named_loss

@@ -9,7 +9,7 @@ from parityscope import InvalidInput, Parity, ParityTransformer, ZigZag, draw_pr
 from parityscope.models import AdditiveScore, Cosine, Triangle
 from parityscope.problems import draw_examples, seeded_generator
 from parityscope.risk import law_of
-from parityscope.risk.closed_form import exact_correlation
+from parityscope.risk.engines.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
 from parityscope.training.objectives import (
     log_correlation,

@@ -12,7 +12,7 @@ import torch
 import own_parts
 from parityscope import RECIPES, Cosine, InvalidInput, ParityTransformer, Triangle, draw_problems, learn
 from parityscope.problems import seeded_generator
-from parityscope.records import Store, code, source
+from parityscope.records import Store, code
 from parityscope.runs import InProcess, Processes, Training, load_spec, run_sweep, training
 from parityscope.training import checkpoint
 from parityscope.training.build import build_model
@@ -208,7 +208,7 @@ def key_of(tmp_path, monkeypatch):
         (folder / "my_parts.py").write_text(text)
         sys.modules.pop("my_parts", None)
         mine = importlib.import_module("my_parts")
-        for cached in (source.source_of, code.code_of, code.reached, code._definition):
+        for cached in (code.code_of, code.reached, code._text_of, code._leads_to, code._source_of):
             cached.cache_clear()
         return training("bounded", 12, 3, positions=mine.gaussian, readout=mine.Steep(0.1)).key
 

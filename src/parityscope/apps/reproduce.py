@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from parityscope.apps.recheck import RECHECKED
 from parityscope.apps.reference import reference_picture
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
+from parityscope.core.files import write_atomically
 from parityscope.papers.claim import Claim
 from parityscope.papers.figure import PaperFigure, Scale, Stage
 from parityscope.papers.registry import load_figure

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
+from parityscope.core.files import write_atomically
 from parityscope.training.learning import LearnedRuns
 
 

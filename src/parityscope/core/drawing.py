@@ -7,8 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import naming_the_extra
+from parityscope.core.files import write_atomically
 from parityscope.core.statistics import Share
 
 with naming_the_extra():

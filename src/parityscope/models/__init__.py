@@ -1,14 +1,11 @@
 """One architecture per file, read bottom-up: positions, readouts, the transformer, FFNN-1."""
 
 from parityscope.models.additive import AdditiveScore, additive_score
-from parityscope.models.attention_ffnn import AttentionFFNN
 from parityscope.models.faces import Face, is_face
-from parityscope.models.ffnn import FFNN1, FrozenAttention, parity_ffnn
+from parityscope.models.ffnn import FFNN1, AttentionFFNN, FrozenAttention, XorTransformer, parity_ffnn, xor_transformer
 from parityscope.models.gpt import GPT
-from parityscope.models.piecewise_linear import PiecewiseLinear
-from parityscope.models.readouts import Cosine, Readout, Triangle, Wave, ZigZag
+from parityscope.models.readouts import Cosine, PiecewiseLinear, Readout, Triangle, Wave, ZigZag
 from parityscope.models.transformer import ParityTransformer, parity_transformer
-from parityscope.models.xor import XorTransformer, xor_transformer
 
 __all__ = [
     "FFNN1",

@@ -1,4 +1,4 @@
-"""FFNN-1, one hidden layer: H1's construction, a trainable network, and one behind frozen attention."""
+"""Networks with one hidden layer of ReLUs: H1's FFNN-1, one behind an attention head, and one that computes a pair."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Readout, ReluSum
+from parityscope.models.readouts import Readout, ReluSum, Triangle
 from parityscope.models.transformer import ParityTransformer
 
 
@@ -185,3 +185,86 @@ class _FFNNReadout(Readout):
 def _attention_vector(v: Tensor, position: Tensor) -> Tensor:
     word = torch.stack([v, 1 - v], dim=-1)
     return torch.cat([word, position.expand(*word.shape[:-1], position.shape[-1])], dim=-1)
+
+
+class AttentionFFNN(nn.Module):
+    """m heads that see positions only, their outputs v_h = Σ_j γ_j^{(h)} (2x_j − 1) side by side, then FFNN-1.
+
+    Differs from H1: heads are concatenated, not averaged. The average Σ_h v_h only tells how many of the attended bits
+    are 1, so a readout of it computes functions that are symmetric in the hidden bits (parity, AND, majority) and no
+    others. Side by side, every bit keeps its own place. Heads and FFNN-1 train together.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = AttentionFFNN(torch.eye(6, dtype=torch.float64), heads=2, width=4, generator=generator)
+    >>> tuple(model(torch.zeros(5, 6)).shape), tuple(model.attention().shape), model.trained_parameters()
+    ((5,), (2, 6), 29)
+    """
+
+    def __init__(
+        self,
+        positions: Float[Tensor, "n r"],
+        heads: int,
+        width: int,
+        *,
+        start_radius: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        # A frozen parameter, so that networks stack on a run axis with the codes of their own seeds.
+        self.positions = nn.Parameter(positions, requires_grad=False)
+        draw = torch.randn(heads, positions.shape[-1], generator=generator, dtype=positions.dtype)
+        self.directions = nn.Parameter(start_radius * draw / draw.norm(dim=-1, keepdim=True))
+        self.ffnn = FFNN1(heads, width, generator=generator)
+
+    def attention(self) -> Float[Tensor, "*runs heads n"]:
+        """Return γ = softmax of directions times positions."""
+        return torch.softmax(self.directions @ self.positions.transpose(-1, -2), dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ŷ for bits (batch, n) or (*runs, batch, n): shape (*runs, batch)."""
+        signs = 2 * x.to(self.directions.dtype) - 1
+        return self.ffnn(signs @ self.attention().transpose(-1, -2))
+
+    def trained_parameters(self) -> int:
+        """Return how many numbers one run trains: m·r of the heads and the FFNN-1's."""
+        heads, numbers = self.directions.shape[-2:]
+        return int(heads * numbers) + self.ffnn.trained_parameters()
+
+
+def xor_transformer(
+    directions: Float[Tensor, "*runs heads r"],
+    positions: Float[Tensor, "*#runs n r"] | Int8[Tensor, "*#runs n r"],
+    temperature: float = 1.0,
+) -> ParityTransformer:
+    """Return H2's model as a parity transformer: trainable queries, frozen positions and two-neuron network.
+
+    >>> import torch
+    >>> from parityscope.models.positions import orthogonal
+    >>> sharp = xor_transformer(100 * torch.eye(3, dtype=torch.float64)[[0, 2]], orthogonal(3))
+    >>> sharp(torch.tensor([[1, 0, 1], [1, 0, 0]])).round(decimals=9).tolist()  # the parity of bits 0 and 2
+    [1.0, -1.0]
+    """
+    n, heads = positions.shape[-2], directions.shape[-2]
+    return ParityTransformer(n, 2, heads, temperature, positions=positions, readout=Triangle(2), directions=directions)
+
+
+class XorTransformer(nn.Module):
+    """ŷ = 1 − |Σ_h Σ_j γ_j^{(h)} x_j| for x ∈ {±1}^n, as H2 has it; labels are y = −x_i x_j.
+
+    >>> import torch
+    >>> from parityscope.models.positions import orthogonal
+    >>> sharp = xor_transformer(100 * torch.eye(3, dtype=torch.float64)[[0, 2]], orthogonal(3))
+    >>> XorTransformer(sharp)(torch.tensor([[1, 1, 1], [1, 1, -1]])).round(decimals=9).tolist()
+    [-1.0, 1.0]
+    """
+
+    def __init__(self, parity: ParityTransformer) -> None:
+        super().__init__()
+        self.parity = parity
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ŷ for signs of shape (batch, n)."""
+        heads_sum = self.parity.attention().sum(-2) * (2 / self.parity.heads)
+        v = (x.to(heads_sum.dtype) @ heads_sum.unsqueeze(-1)).squeeze(-1)
+        # |v| = ReLU(v) + ReLU(−v): two neurons.
+        return 1 - (v.relu() + (-v).relu())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from parityscope.training.optimisers import Adam
+from parityscope.training.steps.first_order import Adam
 
 
 @dataclass(frozen=True)

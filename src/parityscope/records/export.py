@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput, naming_the_extra
+from parityscope.core.files import write_atomically
 from parityscope.records.row import Row, StoredRow
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
+from parityscope.core.files import write_atomically
 from parityscope.records.row import StoredRow
 from parityscope.records.store import Store
 

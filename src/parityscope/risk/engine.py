@@ -1,6 +1,6 @@
 """What an engine is: it says what it covers, how far it goes and what it costs, and it computes a mean with a bound.
 
-A new engine is a class in a file of its own, a card in `core/engine_cards.py`, a line in `registry.py`, and a line in
+A new engine is a class in a file of its own, a card in `risk/cards.py`, a line in `registry.py`, and a line in
 the tests' harness.
 """
 
@@ -15,15 +15,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from parityscope.core.engine_cards import EngineCard
 from parityscope.core.threads import single_threaded
 from parityscope.models.additive import AdditiveScore
-from parityscope.risk.agreement import checked_score
+from parityscope.risk.cards import EngineCard
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
-from parityscope.risk.pieces import Pieces
-from parityscope.risk.represent import exact_pieces, loss_pieces, score_range, sign_pieces
-from parityscope.risk.runs import Mean, RunMean, Runs
+from parityscope.risk.means import Mean, RunMean, Runs
+from parityscope.risk.pieces.agreement import checked_score
+from parityscope.risk.pieces.pieces import Pieces
+from parityscope.risk.pieces.represent import exact_pieces, loss_pieces, score_range, sign_pieces
 
 NEEDS_A_SCORE = "needs a model with an additive score"
 MERGE = 1e-13  # weights this close, relative to the largest, count as equal
@@ -113,7 +113,7 @@ class Engine(ABC):
 
     >>> from parityscope.models import ParityTransformer
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.enumeration import Enumeration
+    >>> from parityscope.risk.engines.enumeration import Enumeration
     >>> from parityscope.risk.law import law_of
     >>> job = Job(ParityTransformer(30, 2), law_of(Parity(30, (0, 1))), loss=None)
     >>> Enumeration().covers(job) is None, Enumeration().limit(job) is None
@@ -158,7 +158,7 @@ class OnPieces(Engine):
 
     >>> from parityscope.models import ParityTransformer
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.grouped import Grouped
+    >>> from parityscope.risk.engines.grouped import Grouped
     >>> from parityscope.risk.law import law_of
     >>> Grouped().covers(Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1), bias=0.2)), loss=None))
     'needs uniform bits, got bias 0.2'
@@ -194,7 +194,7 @@ def one_by_one(job: Job, evaluate: Callable[[Tensor, Tensor, Pieces], RunMean]) 
 
     >>> from parityscope.models import ParityTransformer
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.grouped import grouped_risk
+    >>> from parityscope.risk.engines.grouped import grouped_risk
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
     >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 2, dtype=torch.float64))

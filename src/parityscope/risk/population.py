@@ -7,14 +7,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from parityscope.core.engine_cards import ENGINE_NAMES
 from parityscope.core.errors import InvalidInput
+from parityscope.risk.cards import ENGINE_NAMES
 from parityscope.risk.engine import Job
 from parityscope.risk.law import Problems, law_of
 from parityscope.risk.losses import Loss, named_loss
+from parityscope.risk.means import BoundIs, Mean
+from parityscope.risk.pieces.rounding import UNIT
 from parityscope.risk.registry import answer, exact_seconds
-from parityscope.risk.rounding import UNIT
-from parityscope.risk.runs import BoundIs, Mean
 
 ENGINES = ENGINE_NAMES
 

@@ -6,17 +6,17 @@ import math
 
 import torch
 
-from parityscope.core.engine_cards import AUTO, CARDS, ENGINE_NAMES
 from parityscope.core.errors import InvalidInput
-from parityscope.risk.closed_form import ClosedForm
+from parityscope.risk.cards import AUTO, CARDS, ENGINE_NAMES
 from parityscope.risk.engine import Engine, Job
-from parityscope.risk.enumeration import Enumeration
-from parityscope.risk.grouped import Grouped
-from parityscope.risk.hybrid import Spectral
-from parityscope.risk.lattice_engine import Lattice
-from parityscope.risk.pair import Pair
-from parityscope.risk.runs import Mean
-from parityscope.risk.split_engine import Split
+from parityscope.risk.engines.closed_form import ClosedForm
+from parityscope.risk.engines.enumeration import Enumeration
+from parityscope.risk.engines.grouped import Grouped
+from parityscope.risk.engines.lattice.engine import Lattice
+from parityscope.risk.engines.pair import Pair
+from parityscope.risk.engines.spectral import Spectral
+from parityscope.risk.engines.split.engine import Split
+from parityscope.risk.means import Mean
 
 REGISTRY: tuple[Engine, ...] = (Enumeration(), Split(), Grouped(), Spectral(), Lattice(), ClosedForm(), Pair())
 # An engine that is exact but takes longer than this per run gives way to a quicker one with a bound of its own.
@@ -29,7 +29,7 @@ def answer(job: Job, name: str) -> tuple[Mean, str]:
     For f(S) = 1 − S and weights that add up to at most 2, the hinge never clips: the risk is 1 + E[yS] = 1 − c_i/2.
 
     >>> from parityscope.models import AdditiveScore, Readout
-    >>> from parityscope.models.piecewise_linear import PiecewiseLinear
+    >>> from parityscope.models.readouts import PiecewiseLinear
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss

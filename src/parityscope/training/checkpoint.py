@@ -16,10 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from parityscope.core.atomic_files import write_atomically
 from parityscope.core.errors import InvalidInput
+from parityscope.core.files import write_atomically
 from parityscope.training.descent import TrainingState
-from parityscope.training.optimisers import Optimiser
+from parityscope.training.steps.first_order import Optimiser
 
 _SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
 _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
-from parityscope.training.normalised import NormalisedMomentum
-from parityscope.training.optimisers import Adam, GradientDescent, Optimiser, Stepper
 from parityscope.training.parts import Part
 from parityscope.training.recipes import Recipe
+from parityscope.training.steps.first_order import Adam, GradientDescent, Optimiser, Stepper
+from parityscope.training.steps.normalised import NormalisedMomentum
 
 
 class Evaluation(NamedTuple):

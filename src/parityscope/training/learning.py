@@ -28,13 +28,13 @@ from parityscope.training.build import (
     ready_model,
     recipes_of,
 )
-from parityscope.training.certificate import Certifying
 from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import TrainingState, descend, step_scale
-from parityscope.training.optimisers import Optimiser
 from parityscope.training.outcome import LEARNED_ACCURACY, LearnedRuns
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 from parityscope.training.sources import Source, named_problems, phase_by_evidence
+from parityscope.training.steps.certificate import Certifying
+from parityscope.training.steps.first_order import Optimiser
 
 __all__ = ["LEARNED_ACCURACY", "LearnedRuns", "TrainingProgress", "learn", "train"]
 

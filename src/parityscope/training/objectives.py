@@ -14,7 +14,7 @@ from parityscope.models import AdditiveScore, ParityTransformer
 from parityscope.models.readouts import COSINE
 from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import Law, law_of, population_risk
-from parityscope.risk.closed_form import exact_correlation
+from parityscope.risk.engines.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
 from parityscope.risk.sampling import sample_mean
 from parityscope.training.descent import Evaluation, Objective

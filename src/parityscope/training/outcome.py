@@ -16,8 +16,8 @@ from parityscope.measures import AccuracyKind
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
 from parityscope.training.attention_path import Evidence
-from parityscope.training.certificate import Certificate
 from parityscope.training.recipes import Recipe
+from parityscope.training.steps.certificate import Certificate
 
 if TYPE_CHECKING:
     import pandas

@@ -15,18 +15,18 @@ from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_examples, seeded_generator
 from parityscope.risk import Law, law_of
-from parityscope.risk.closed_form import exact_correlation
-from parityscope.training.armijo import ArmijoAscent
+from parityscope.risk.engines.closed_form import exact_correlation
 from parityscope.training.attention_path import Evidence, evidence_of, named_set
 from parityscope.training.descent import Objective, make_optimiser
-from parityscope.training.gauss_newton import GaussNewton
-from parityscope.training.lbfgs import LimitedMemory
-from parityscope.training.log_attention import check_fair
-from parityscope.training.mirror import AttentionGradient
-from parityscope.training.newton import DampedNewton
 from parityscope.training.objectives import online_objective, population_objective, sample_objective
-from parityscope.training.optimisers import Optimiser, Stepper
 from parityscope.training.recipes import Recipe
+from parityscope.training.steps.armijo import ArmijoAscent
+from parityscope.training.steps.first_order import Optimiser, Stepper
+from parityscope.training.steps.gauss_newton import GaussNewton
+from parityscope.training.steps.lbfgs import LimitedMemory
+from parityscope.training.steps.log_attention import check_fair
+from parityscope.training.steps.mirror import AttentionGradient
+from parityscope.training.steps.newton import DampedNewton
 
 _EXAMPLE_BYTES = 4e9
 # Steps that know the problem: they search on log C itself.

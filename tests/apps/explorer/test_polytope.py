@@ -10,7 +10,7 @@ from parityscope.apps.explorer.settings import read_request
 from parityscope.core.errors import InvalidInput
 from parityscope.models.positions import harmonics
 from parityscope.problems import Parity
-from parityscope.training.log_attention import log_value
+from parityscope.training.steps.log_attention import log_value
 
 
 def asked(n, support, count=1):

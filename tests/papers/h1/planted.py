@@ -120,7 +120,7 @@ def _figure_2(seeds: int, learned: int, *, as_printed: bool) -> Context:
     return Context("reference", row=row)  # rows cost nothing here, and only there is every clause measured
 
 
-_SHARE = "parityscope.papers.h1.theory.fixed_attention.fixed_attention_share"
+_SHARE = "parityscope.theory.h1.fixed_attention_share"
 _SCORES = "parityscope.theory.score_gradient_bound"
 
 PLANTED = {

@@ -9,8 +9,8 @@ from parityscope.papers.h1.figures.frozen_attention import (
     least_attended,
     table,
 )
+from parityscope.papers.h1.frozen_hard_attention import hard_attention_cells, worst_support
 from parityscope.records import Row
-from parityscope.risk.frozen_hard_attention import hard_attention_cells, worst_support
 from parityscope.runs import training
 from parityscope.theory import fixed_attention_bound, fixed_hard_attention_bound
 from parityscope.training.build import build_model

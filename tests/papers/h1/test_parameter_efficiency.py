@@ -15,8 +15,8 @@ from parityscope.papers.h1.figures.parameter_efficiency import (
     table,
     tried_models,
 )
+from parityscope.papers.h1.networks import stacked
 from parityscope.records import Row
-from parityscope.training.networks import stacked
 
 
 def tried(width, *learned):

@@ -8,7 +8,7 @@ from harness.planted import Planted, World, rows_saying
 from harness.rows import trained
 from papers.own.planted_concave import PLANTED as PLANTED_CONCAVE
 from parityscope.papers.own.claims.circle import DescentRate, DescentRateNumbers
-from parityscope.risk.closed_form import closed_form_mean
+from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.theory import one_gradient_samples
 from parityscope.training.objectives import log_correlation
 

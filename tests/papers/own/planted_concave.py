@@ -16,12 +16,12 @@ from parityscope.papers.own.exponential import climb
 from parityscope.papers.own.flow import Followed
 from parityscope.problems import Parity
 from parityscope.training.attention_path import named_set, path_gradients
-from parityscope.training.certificate import Certificate
-from parityscope.training.log_attention import log_attention, log_value
-from parityscope.training.mirror import AttentionGradient
+from parityscope.training.steps.certificate import Certificate
+from parityscope.training.steps.log_attention import log_attention, log_value
+from parityscope.training.steps.mirror import AttentionGradient
 
 _CLAIMS = "parityscope.papers.own.claims"
-_STEPS = "parityscope.training.mirror.log_attention"
+_STEPS = "parityscope.training.steps.mirror.log_attention"
 _AS_IT_IS = World("as it is")
 _certified = AttentionGradient.certificate
 
@@ -144,7 +144,7 @@ PLANTED = {
             "faces certified to be none, and upper bounds a thousand times too small",
             {
                 f"{_CLAIMS}.certificates.climb": _blaming_faces,
-                "parityscope.training.mirror.AttentionGradient.certificate": _boasting,
+                "parityscope.training.steps.mirror.AttentionGradient.certificate": _boasting,
             },
         ),
         true=_AS_IT_IS,

@@ -6,7 +6,7 @@ from parityscope.papers.claim import Context, check
 from parityscope.papers.own.again import best_log_c, mirror_descent
 from parityscope.papers.own.exponential import climb, drawn_codes, exponential_head, inside
 from parityscope.papers.registry import named_claims
-from parityscope.training.log_attention import log_value
+from parityscope.training.steps.log_attention import log_value
 
 
 def test_numbers_inside_have_weights_in_the_domain():

@@ -1,11 +1,11 @@
 """What the project's own figures count, and what they show of a method that did not run."""
 
-from parityscope.estimator.comparison import MethodScore
-from parityscope.estimator.planted import TableKind
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.own.figures import concave_bounds, faces, phase, three_heads
 from parityscope.papers.own.figures.estimator_benchmark import BenchmarkNumbers, Comparison, findings, table
 from parityscope.papers.own.figures.numbers import CostNumbers
+from parityscope.papers.own.fit_benchmark.comparison import MethodScore
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 from parityscope.papers.registry import load_figure
 from parityscope.records import Row
 from parityscope.runs import training

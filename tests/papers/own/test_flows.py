@@ -15,7 +15,7 @@ from parityscope.papers.own.flows import (
     loss_of,
     mirror_flow,
 )
-from parityscope.training.log_attention import log_attention, log_value
+from parityscope.training.steps.log_attention import log_attention, log_value
 
 HIDDEN = np.arange(8) < 3
 

@@ -6,9 +6,10 @@ import torch
 
 from harness.planted import Planted, World
 from papers.w.planted_rows import HIGH, SPARSE_EARLY, SPARSE_LATE, attending, figure, study, three_steps, training
-from parityscope.models.cot_block import CotBlock, HandSet, hand_set_block
-from parityscope.papers.w import formulas, noise_free, regime, theory
+from parityscope.papers.w import formulas, noise_free, regime
+from parityscope.papers.w.cot_block import CotBlock, HandSet, hand_set_block
 from parityscope.papers.w.instance import instance, measured
+from parityscope.theory import w as theory
 
 _W = "parityscope.papers.w"
 _AS_IT_IS = World("as it is")
@@ -17,7 +18,7 @@ _AS_IT_IS = World("as it is")
 def _bound(name: str, factor: float, *, others=None) -> Planted:
     """Divide a bound by so much that it must break; as it is, it holds."""
     usual = getattr(theory, name)
-    patches = {f"{_W}.theory.{name}": lambda *at: usual(*at) / factor, **(others or {})}
+    patches = {f"parityscope.theory.w.{name}": lambda *at: usual(*at) / factor, **(others or {})}
     return Planted(World(f"the bound divided by {factor:g}", patches), _AS_IT_IS)
 
 
@@ -118,17 +119,17 @@ LEMMAS = {
         World(
             "bounds divided by 1000",
             {
-                f"{_W}.theory.statistics_bounds": lambda *at: theory.StatisticsBounds(
+                "parityscope.theory.w.statistics_bounds": lambda *at: theory.StatisticsBounds(
                     *(bound / 1000 for bound in _bounds_7(*at))
                 )
             },
         ),
-        World("no bound on α where j ≠ S[i]", {f"{_W}.theory.alpha_elsewhere": lambda: math.inf}),
+        World("no bound on α where j ≠ S[i]", {"parityscope.theory.w.alpha_elsewhere": lambda: math.inf}),
     ),
     "W-lemma-8": Planted(World("attention counts at the start", {f"{_W}.claims.start.instance": _half_set}), _AS_IT_IS),
     "W-lemma-9": Planted(
         _AS_IT_IS,
-        World("all embeddings are one vector", {"parityscope.models.cot_block.random_embeddings": _one_vector}),
+        World("all embeddings are one vector", {"parityscope.papers.w.cot_block.random_embeddings": _one_vector}),
     ),
     "W-lemma-10": Planted(
         World("one vector, and d = k", {f"{_W}.claims.start.random_embeddings": _one_vector, **_NO_WIDTH}), _AS_IT_IS
@@ -141,14 +142,15 @@ LEMMAS = {
     "W-lemma-14": _equation("attended_gradient_as_printed", "attended_gradient"),
     "W-lemma-15": _bound("lemma_15_bound", 1000),
     "W-lemma-16": Planted(
-        World("a rate 10⁵ times as large", {f"{_W}.theory.lemma_5_rate": lambda *at: 1e5 * _rate_5(*at)}), _AS_IT_IS
+        World("a rate 10⁵ times as large", {"parityscope.theory.w.lemma_5_rate": lambda *at: 1e5 * _rate_5(*at)}),
+        _AS_IT_IS,
     ),
     "W-lemma-17": Planted(
         World(
             "a rate 10⁵ times as large, and a small bound",
             {
-                f"{_W}.theory.lemma_5_rate": lambda *at: 1e5 * _rate_5(*at),
-                f"{_W}.theory.lemma_15_bound": lambda *at: _bound_15(*at) / 1e9,
+                "parityscope.theory.w.lemma_5_rate": lambda *at: 1e5 * _rate_5(*at),
+                "parityscope.theory.w.lemma_15_bound": lambda *at: _bound_15(*at) / 1e9,
             },
         ),
         World("the right sum printed", {f"{_W}.formulas.attended_gradient_as_printed": formulas.attended_gradient}),
@@ -162,7 +164,8 @@ LEMMAS = {
         World("softmax at twice the slope", {f"{_W}.formulas.softmax_slope": lambda *at: 2 * _slope(*at)}), _AS_IT_IS
     ),
     "W-lemma-21": _steps(
-        "a secret score above 10 asked for, and none elsewhere", {f"{_W}.theory.lemma_21_bounds": lambda: (10.0, 1e-12)}
+        "a secret score above 10 asked for, and none elsewhere",
+        {"parityscope.theory.w.lemma_21_bounds": lambda: (10.0, 1e-12)},
     ),
     "W-lemma-22": _steps("early rates a thousandth", _rates(early=1e-3)),
     "W-lemma-23": Planted(
@@ -170,15 +173,15 @@ LEMMAS = {
             "twice the right sum printed, and a small bound",
             {
                 f"{_W}.formulas.third_gradient_as_printed": lambda of: 2 * formulas.third_gradient(of),
-                f"{_W}.theory.lemma_13_bound": lambda *at: _bound_13(*at) / 1000,
+                "parityscope.theory.w.lemma_13_bound": lambda *at: _bound_13(*at) / 1000,
             },
         ),
         World("the right sum printed", {f"{_W}.formulas.third_gradient_as_printed": formulas.third_gradient}),
     ),
     "W-lemma-24": _steps("early rates a thousandth", _rates(early=1e-3)),
     "W-lemma-25": Planted(
-        World("a weight of 2 printed", {f"{_W}.theory.lemma_25_weight": lambda: 2.0}),
-        World("no weight printed, as before the third step", {f"{_W}.theory.lemma_25_weight": lambda: 0.0}),
+        World("a weight of 2 printed", {"parityscope.theory.w.lemma_25_weight": lambda: 2.0}),
+        World("no weight printed, as before the third step", {"parityscope.theory.w.lemma_25_weight": lambda: 0.0}),
     ),
     "W-lemma-26": _steps("a last rate 100 times as large", _rates(last=100.0)),
     "W-lemma-27": _steps("early rates 10⁴ times as large", _rates(early=1e4)),
@@ -198,8 +201,8 @@ LEMMAS = {
     ),
     "W-lemma-30": _bound("lemma_30_bound", 4),
     "W-lemma-31": Planted(
-        World("the bound divided by 5", {f"{_W}.theory.lemma_31_bound": lambda *at: _bound_31(*at) / 5}),
-        World("the bound doubled", {f"{_W}.theory.lemma_31_bound": lambda *at: 2 * _bound_31(*at)}),
+        World("the bound divided by 5", {"parityscope.theory.w.lemma_31_bound": lambda *at: _bound_31(*at) / 5}),
+        World("the bound doubled", {"parityscope.theory.w.lemma_31_bound": lambda *at: 2 * _bound_31(*at)}),
     ),
     "W-lemma-32": _bound("lemma_32_bound", 10),
 }

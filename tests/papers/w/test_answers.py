@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from parityscope.papers.w.answers import answers_of, expected_answers, imbalance, weakest_answer
+from parityscope.papers.w.block_gradient import right_way
+from parityscope.papers.w.block_steps import ThreeSteps, take_three_steps
 from parityscope.papers.w.instance import statistics
-from parityscope.training.block_gradient import right_way
-from parityscope.training.three_steps import ThreeSteps, take_three_steps
 
 QUIET = ThreeSteps(n=12, k=3, d=1024, m=256, epsilon=5.0, batch=8192, held_out=256)
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from parityscope.apps.benchmarking import benchmark_names
 from parityscope.apps.cli.application import QUIET, app, completing, errors, interruptible
-from parityscope.core.benchmarking import benchmark_names
 
 
 @app.command()
@@ -28,10 +28,10 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    from parityscope.apps.benchmarking import measured_alone, run_benchmark, stored_text
     from parityscope.apps.terminal.progress import bench_progress
     from parityscope.apps.terminal.tables import bench_table
-    from parityscope.core.atomic_files import write_atomically
-    from parityscope.core.benchmarking import measured_alone, run_benchmark, stored_text
+    from parityscope.core.files import write_atomically
 
     chosen = names or benchmark_names()
     measure = run_benchmark if len(chosen) == 1 else measured_alone

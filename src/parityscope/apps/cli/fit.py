@@ -44,7 +44,7 @@ def fit(
     """
     from parityscope.apps.terminal.interactions import show_fit
     from parityscope.apps.terminal.progress import search_progress
-    from parityscope.estimator.files import fit_file, write_fit
+    from parityscope.fit.files import fit_file, write_fit
 
     with interruptible("nothing is stored by this command"), search_progress(errors(quiet)) as on_progress:
         fitted = fit_file(

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from parityscope.apps.cli.application import ERRORS, app, assignments_of, completing, interruptible, positions_of
-from parityscope.core.engine_cards import ENGINE_NAMES, engine_help
 from parityscope.core.errors import InvalidInput
+from parityscope.risk.cards import ENGINE_NAMES, engine_help
 from parityscope.training.formulas import FORMULAS
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
 

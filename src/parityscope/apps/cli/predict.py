@@ -29,10 +29,10 @@ def predict(
     too, standard error says how often the prediction is right.
     """
     from parityscope.apps.terminal.interactions import show_predictions
-    from parityscope.core.atomic_files import write_atomically
     from parityscope.core.errors import InvalidInput
-    from parityscope.estimator.predicting import predict_file
-    from parityscope.estimator.saved import SavedModel
+    from parityscope.core.files import write_atomically
+    from parityscope.fit.predicting import predict_file
+    from parityscope.fit.saved import SavedModel
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"unknown choice {missing!r} for missing values: use refuse or drop")

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from parityscope.apps.explorer.score_density import exact_score_density
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.risk.score_density import exact_score_density
 from parityscope.training.build import build_model
 from parityscope.training.learning import LEARNED_ACCURACY
 from parityscope.training.recipes import Recipe

@@ -14,9 +14,9 @@ from parityscope.apps.explorer.frames import CIRCLES, rounded
 from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
+from parityscope.papers.h1.gradient_parts import gradient_parts
 from parityscope.problems import Parity
 from parityscope.risk import population_risk
-from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.training.build import build_model
 from parityscope.training.learning import learn
 from parityscope.training.recipes import Recipe
@@ -198,7 +198,7 @@ def _snippet(settings: LandscapeSettings, step: int, loss: str) -> str:
         "dependent, free = stretch * dependent, stretch * free\n"
     )
     return settings.snippet(step) + (
-        "\nimport math\n\nimport torch\nfrom parityscope.risk.gradient_parts import gradient_parts\n\n"
+        "\nimport math\n\nimport torch\nfrom parityscope.papers.h1.gradient_parts import gradient_parts\n\n"
         f'dependent, free = gradient_parts(run.model, run.problems, "{splits}")\n'
         f"{stretch if splits != loss else ''}"
         "print(dependent, free)  # runs × (heads · 2): the part that depends on B, and the part that does not\n\n"

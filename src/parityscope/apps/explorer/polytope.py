@@ -17,7 +17,7 @@ from parityscope.models import Face, ParityTransformer, is_face
 from parityscope.models.positions import harmonics, lifted_code
 from parityscope.problems import Parity
 from parityscope.training.learning import LearnedRuns, learn
-from parityscope.training.log_attention import log_attention, log_value
+from parityscope.training.steps.log_attention import log_attention, log_value
 
 MOST_BITS = 60
 MOST_STEPS = 200

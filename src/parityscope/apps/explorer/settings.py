@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parityscope.core.errors import InvalidInput
 from parityscope.problems import Parity, draw_problems
-from parityscope.risk import closed_form, pair
+from parityscope.risk.engines import closed_form, pair
 from parityscope.training.build import readout_of
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 

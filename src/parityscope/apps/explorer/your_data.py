@@ -17,13 +17,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from parityscope.core.errors import InvalidInput
-from parityscope.estimator.answer import Question
-from parityscope.estimator.evidence import p_text
-from parityscope.estimator.files import answer_for, described
-from parityscope.estimator.shuffled import against_shuffled
-from parityscope.estimator.tables.delimited import SUFFIXES, read_delimited
-from parityscope.estimator.tables.prepared import Prepared, prepare_table
-from parityscope.estimator.tables.table import Table
+from parityscope.fit.answer import Question
+from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.evidence.shuffled import against_shuffled
+from parityscope.fit.files import answer_for, described
+from parityscope.fit.tables.delimited import SUFFIXES, read_delimited
+from parityscope.fit.tables.prepared import Prepared, prepare_table
+from parityscope.fit.tables.table import Table
 
 LARGEST_TABLE = 50_000_000  # bytes of a file
 MOST_SECONDS = 60
@@ -83,7 +83,7 @@ class Kept:
     """A table that somebody sent, and how far the search in it has come.
 
     >>> import pandas as pd
-    >>> from parityscope.estimator.tables.table import table_of
+    >>> from parityscope.fit.tables.table import table_of
     >>> Kept("faults.csv", table_of(pd.DataFrame({"hot": [1]}))).searched
     (0.0, '')
     """
@@ -194,7 +194,7 @@ def _prepared(kept: Kept, settings: FitSettings) -> Prepared:
 def _snippet(name: str, settings: FitSettings) -> str:
     return (
         "from pathlib import Path\n\n"
-        "from parityscope.estimator.files import fit_file\n\n"
+        "from parityscope.fit.files import fit_file\n\n"
         f"fitted = fit_file(\n    Path({name!r}), {settings.target!r}, max_k={settings.max_k}, "
         f'budget="{settings.seconds}s", seed={settings.seed}{settings.options()}\n)\n'
         "for finding in fitted.findings:\n"
@@ -207,8 +207,8 @@ def _snippet(name: str, settings: FitSettings) -> str:
 def _shuffle_snippet(name: str, settings: ShuffleSettings, budget: int) -> str:
     return (
         "from pathlib import Path\n\n"
-        "from parityscope.estimator.shuffled import against_shuffled\n"
-        "from parityscope.estimator.tables.prepared import prepare\n\n"
+        "from parityscope.fit.evidence.shuffled import against_shuffled\n"
+        "from parityscope.fit.tables.prepared import prepare\n\n"
         f"known = prepare(Path({name!r}), {settings.target!r}{settings.options()})\n"
         f"compared = against_shuffled(known, {settings.k}, range(50), budget={budget}, seconds=60)\n"
         "print(compared.observed, sorted(compared.shuffled))\n"

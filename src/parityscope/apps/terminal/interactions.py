@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from parityscope.estimator.evidence import p_text
-from parityscope.estimator.tables.table import listed
+from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.tables.table import listed
 
 if TYPE_CHECKING:
-    from parityscope.estimator.files import TableFit
-    from parityscope.estimator.findings import Finding
-    from parityscope.estimator.predicting import Predictions
+    from parityscope.fit.files import TableFit
+    from parityscope.fit.interactions.findings import Finding
+    from parityscope.fit.predicting import Predictions
 
 
 def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
@@ -25,7 +25,7 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     >>> import tempfile
     >>> from itertools import product
     >>> from pathlib import Path
-    >>> from parityscope.estimator.files import fit_file
+    >>> from parityscope.fit.files import fit_file
     >>> path = Path(tempfile.mkdtemp()) / "switches.csv"
     >>> lines = [f"{a},{b},{c},{a ^ c}" for a, b, c in product((0, 1), repeat=3)] * 20
     >>> written = path.write_text("\\n".join(["hall,stairs,attic,light", *lines]))
@@ -60,8 +60,8 @@ def show_predictions(console: Console, said: Predictions) -> None:
 
     >>> import io
     >>> import numpy as np
-    >>> from parityscope.estimator.predicting import Predictions
-    >>> from parityscope.estimator.saved import SavedModel
+    >>> from parityscope.fit.predicting import Predictions
+    >>> from parityscope.fit.saved import SavedModel
     >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
     >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", columns=(), parts=(), weights=())
     >>> console = Console(file=io.StringIO(), width=120)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from parityscope.core.benchmarking import COLUMNS, Measurement, table_rows
+from parityscope.apps.benchmarking import COLUMNS, Measurement, table_rows
 from parityscope.papers.figure import SCALES, PaperFigure
 from parityscope.runs import Summary
 

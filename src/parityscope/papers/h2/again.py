@@ -49,7 +49,7 @@ def score_gradient(c: Float[np.ndarray, " n"], pair: tuple[int, int]) -> Float[n
 
     At uniform attention it is a Fourier coefficient of the majority function:
 
-    >>> from parityscope.risk.majority import majority_gradient
+    >>> from parityscope.theory.h2 import majority_gradient
     >>> exact = majority_gradient(1001)
     >>> pair, other = score_gradient(np.full(1001, 2 / 1001), (0, 1))[1:3]
     >>> round(float(pair / exact.hidden), 3), round(float(other / exact.other), 3)

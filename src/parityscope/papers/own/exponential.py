@@ -13,9 +13,9 @@ from torch import Tensor
 from parityscope.models import Cosine, ParityTransformer
 from parityscope.problems import Parity
 from parityscope.risk import Law, law_of
-from parityscope.training.certificate import Certificate, concave_certificate
-from parityscope.training.log_attention import log_value
-from parityscope.training.newton import DampedNewton
+from parityscope.training.steps.certificate import Certificate, concave_certificate
+from parityscope.training.steps.log_attention import log_value
+from parityscope.training.steps.newton import DampedNewton
 
 PAGE = "docs: explanation/concave"
 PROOF = "explanation/concave.md"

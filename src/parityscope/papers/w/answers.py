@@ -24,15 +24,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.papers.w.block_steps import ThreeSteps, ThreeStepsRun, batch_of_step
 from parityscope.problems.sequences import HeldOut
 from parityscope.records import Numbers
-from parityscope.training.three_steps import ThreeSteps, ThreeStepsRun, batch_of_step
 
 
 class Answers(NamedTuple):
     """Parts of T after three steps at one-hot attention, over ε, by link and the token there.
 
-    >>> from parityscope.training.three_steps import take_three_steps
+    >>> from parityscope.papers.w.block_steps import take_three_steps
     >>> config = ThreeSteps(n=8, k=2, d=512, m=64, epsilon=1.0, early_rate=2.0, batch=2048, held_out=16)
     >>> answers = answers_of(take_three_steps(config))
     >>> tuple(answers.signal.shape), bool((answers.offset.abs() < answers.signal)[1].all())  # both tokens at link 2
@@ -107,7 +107,7 @@ def expected_answers(config: ThreeSteps) -> Expected:
 def answers_of(run: ThreeStepsRun) -> Answers:
     """Return the parts of every answer of a finished training.
 
-    >>> from parityscope.training.three_steps import take_three_steps
+    >>> from parityscope.papers.w.block_steps import take_three_steps
     >>> answers = answers_of(take_three_steps(ThreeSteps(n=6, k=2, d=64, m=8, batch=256, held_out=8)))
     >>> tuple(answers.drift.shape)
     (2, 2)
@@ -142,7 +142,7 @@ def _drift(run: ThreeStepsRun, active: Float[Tensor, "neurons links 2"]) -> Floa
 def imbalance(run: ThreeStepsRun, bits: Tensor) -> Float[Tensor, "links 2"]:
     """Return W's δ of a batch: for each token at a link, next tokens 0 minus next tokens 1.
 
-    >>> from parityscope.training.three_steps import take_three_steps
+    >>> from parityscope.papers.w.block_steps import take_three_steps
     >>> run = take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))
     >>> bits = torch.zeros(3, 4, dtype=torch.int64)
     >>> imbalance(run, bits).tolist()  # three sequences of zeros: 0 follows on 0
@@ -157,7 +157,7 @@ def imbalance(run: ThreeStepsRun, bits: Tensor) -> Float[Tensor, "links 2"]:
 def weakest_answer(run: ThreeStepsRun) -> WeakestAnswer | None:
     """Return the link after the first, and the token there, where the signal exceeds the offset by least.
 
-    >>> from parityscope.training.three_steps import take_three_steps
+    >>> from parityscope.papers.w.block_steps import take_three_steps
     >>> weakest_answer(take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))) is None
     True
     """

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from parityscope.models.cot_block import CotBlock
+from parityscope.papers.w.block_gradient import hinge_gradient
+from parityscope.papers.w.cot_block import CotBlock
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.problems.sequences import ParitySequences, draw_secret
-from parityscope.training.block_gradient import hinge_gradient
 
 DELTA = 0.1  # the δ of every probability checked
 _EPSILON = 0.5

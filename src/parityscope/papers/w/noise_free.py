@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from parityscope.models.cot_block import CotBlock
+from parityscope.papers.w.block_gradient import hinge_gradient
+from parityscope.papers.w.cot_block import CotBlock
 from parityscope.papers.w.instance import Instance, measured
 from parityscope.problems import bits_of
 from parityscope.problems.sequences import ParitySequences
-from parityscope.training.block_gradient import hinge_gradient
 
 _EPSILON = 1.0
 _BELOW_LEMMA_5 = 10  # how far the early rate stays below Lemma 5.4's limit, which must have room

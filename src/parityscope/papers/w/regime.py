@@ -156,7 +156,7 @@ def _log_tail_at_a_hundredth(at: AssumptionTwo) -> Decimal:
 def log_bound_of_lemma_19(at: AssumptionTwo) -> float:
     """Return log(10 √(nk/Bd) log(300mnB/δ)): the error W's Lemma 19 allows, in units of η₀/mn.
 
-    >>> from parityscope.papers.w.theory import lemma_19_bound
+    >>> from parityscope.theory.w import lemma_19_bound
     >>> at = assumption_2(50.0)
     >>> n, k, d, m, B = (math.exp(x) for x in (at.n, at.k, at.d, at.m, at.B))
     >>> math.isclose(math.exp(log_bound_of_lemma_19(at)), lemma_19_bound(n, k, d, m, B, m * n, 0.1))

@@ -11,10 +11,10 @@ from parityscope.core.ties import predicts_plus
 from parityscope.papers.claim import Context
 from parityscope.papers.figure import Scale
 from parityscope.papers.w.answers import WeakestAnswer, weakest_answer
+from parityscope.papers.w.block_gradient import right_way
+from parityscope.papers.w.block_steps import ThreeSteps, ThreeStepsRun, examine, take_three_steps
 from parityscope.problems.sequences import HeldOut
 from parityscope.records import Config, Numbers, Result
-from parityscope.training.block_gradient import right_way
-from parityscope.training.three_steps import ThreeSteps, ThreeStepsRun, examine, take_three_steps
 
 _MOST_BITS = 32
 _FIRST_FRESH_SEED = 1000

@@ -20,7 +20,7 @@ from parityscope.papers.h1.circle import SEED
 from parityscope.papers.h1.large_embeddings import exact_largest_risk, largest_risk
 from parityscope.problems import Parity, bits_of, seeded_generator
 from parityscope.risk import population_risk
-from parityscope.training.optimisers import Adam
+from parityscope.training.steps.first_order import Adam
 
 
 def _features(row: Tensor, bits: Tensor) -> Tensor:

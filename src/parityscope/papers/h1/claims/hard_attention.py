@@ -16,9 +16,9 @@ from parityscope import theory
 from parityscope.core.ties import first_largest
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, Measured, at_least, at_most
+from parityscope.papers.h1.frozen_hard_attention import hard_attention_cells, worst_support
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.risk.frozen_hard_attention import hard_attention_cells, worst_support
 
 _GRID = ((6, 1), (8, 1), (8, 2), (10, 2), (12, 2), (12, 3), (14, 3), (12, 4), (15, 5), (12, 6))
 

@@ -17,7 +17,7 @@ from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
 from parityscope.runs.training import Training, training
 from parityscope.training.learning import train
-from parityscope.training.optimisers import Adam
+from parityscope.training.steps.first_order import Adam
 
 
 class MissingInputNumbers(Numbers):

@@ -15,15 +15,20 @@ from parityscope.core.ties import largest
 from parityscope.models import FrozenAttention, ParityTransformer
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.h1.figures.parameter_efficiency import parity_target
+from parityscope.papers.h1.frozen_hard_attention import (
+    exact_bayes_risk,
+    hard_attention_cells,
+    token_scores,
+    worst_support,
+)
+from parityscope.papers.h1.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy, population_risk
-from parityscope.risk.frozen_hard_attention import exact_bayes_risk, hard_attention_cells, token_scores, worst_support
 from parityscope.runs import Training, training
 from parityscope.theory import fixed_attention_bound, fixed_hard_attention_bound
 from parityscope.training.build import build_model
 from parityscope.training.learning import train
-from parityscope.training.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.training.recipes import Recipe
 
 ID = "H1-frozen-attention"

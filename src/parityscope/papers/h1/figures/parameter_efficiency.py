@@ -17,13 +17,13 @@ from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy
 from parityscope.runs import training
 from parityscope.theory import parity_ffnn_parameters
 from parityscope.training.learning import LEARNED_ACCURACY
-from parityscope.training.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 
 ID = "H1-parameter-efficiency"
 TITLE = "How many trained numbers does it take?"
@@ -148,7 +148,7 @@ def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " ru
     """Say which runs classify more than 99 % of all inputs right: exact up to 16 bits, on fresh examples beyond.
 
     >>> from parityscope.models import parity_ffnn
-    >>> from parityscope.training.networks import stacked
+    >>> from parityscope.papers.h1.networks import stacked
     >>> problem, other = Parity(7, (0, 2)), Parity(7, (0, 3))
     >>> network_learned(stacked([parity_ffnn(7, (0, 2))] * 2), [problem, other]).tolist()
     [True, False]

@@ -14,8 +14,8 @@ from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.papers.h1.circle import SMOOTHING
+from parityscope.papers.h1.gradient_parts import gradient_parts
 from parityscope.records import Config, Numbers, Result, Row
-from parityscope.risk.gradient_parts import gradient_parts
 from parityscope.runs import Training, training
 from parityscope.training.build import build_model
 

@@ -15,6 +15,7 @@ from parityscope.core.statistics import median
 from parityscope.models import Readout
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
+from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.papers.h2.trainings import (
     ISOLATED,
     MOST,
@@ -31,7 +32,6 @@ from parityscope.risk import law_of
 from parityscope.runs.training import Training, TrainingNumbers
 from parityscope.theory import initial_score_variance
 from parityscope.training.learning import train
-from parityscope.training.pair_step import fitted_exponent
 
 
 def _worst_losses(context: Context, config: Training) -> tuple[float, ...]:

@@ -17,12 +17,12 @@ from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, at_least, below
 from parityscope.papers.h2.again import OneStepAgain
+from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.papers.h2.trainings import ISOLATED, one_step_training, seed_at, share_below
 from parityscope.problems import Parity, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import Training
 from parityscope.training.learning import train
-from parityscope.training.pair_step import fitted_exponent
 
 _BITS, _WIDTH, _SEED = 7, 4, 0
 _HIDDEN = (0, 1)  # the network sees neither or one of them; which positions they are does not matter

@@ -13,13 +13,13 @@ from torch import Tensor
 from parityscope.core.statistics import median, wilson_share
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
+from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
 from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, one_step_training, replay_loss, seed_at, share_below
 from parityscope.papers.intervals import bootstrap
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import Training
 from parityscope.theory import polylog_numbers
 from parityscope.training.learning import train
-from parityscope.training.pair_step import fitted_exponent, smallest_code
 
 
 class PairAttentionNumbers(Numbers):

@@ -17,18 +17,18 @@ from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
 from parityscope.papers.h2.again import named_worst_loss
 from parityscope.papers.h2.claims.substitutes import certificate
-from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, share_below
-from parityscope.papers.intervals import bootstrap
-from parityscope.problems import Parity, seeded_generator
-from parityscope.theory import one_gradient_samples
-from parityscope.training.one_gradient import (
+from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
     counts_around,
     named_by_one_gradient,
     streamed_gradients,
     through_code,
 )
-from parityscope.training.pair_step import fitted_exponent
+from parityscope.papers.h2.pair_step import fitted_exponent
+from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, share_below
+from parityscope.papers.intervals import bootstrap
+from parityscope.problems import Parity, seeded_generator
+from parityscope.theory import one_gradient_samples
 
 _LEARNING = 2000  # times the examples that naming needs: the pair's scores must agree, not only stand out
 

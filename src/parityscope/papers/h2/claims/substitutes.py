@@ -17,10 +17,10 @@ from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Between, Clause, above, at_least, at_most
 from parityscope.papers.h2.again import named_worst_loss
+from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores
 from parityscope.papers.h2.trainings import ISOLATED, MOST, share_below
 from parityscope.problems import seeded_generator
 from parityscope.theory import polylog_numbers
-from parityscope.training.pair_step import least_worst_loss, seeded_scores
 
 _N = 1000
 

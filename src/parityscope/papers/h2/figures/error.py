@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Row
 from parityscope.runs import training
 from parityscope.runs.training import TrainingNumbers
 from parityscope.theory import best_uniform_step, initial_score_variance, one_step_learning_rate, polylog_numbers
-from parityscope.training.pair_step import fitted_exponent
 
 ID = "H2-error"
 TITLE = "Error against d"

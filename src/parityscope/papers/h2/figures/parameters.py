@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
-from parityscope.training.pair_step import fitted_exponent, smallest_code
 
 ID = "H2-parameters"
 TITLE = "Parameters against d"

@@ -12,9 +12,9 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models.positions import orthogonal
 from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
-from parityscope.training.pair_step import least_worst_loss, seeded_scores, substitutes
 
 ID = "H2-softmax"
 TITLE = "Softmax and its substitutes"

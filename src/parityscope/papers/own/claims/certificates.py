@@ -21,8 +21,8 @@ from parityscope.papers.own.domain import SEED
 from parityscope.papers.own.exponential import PAGE, PROOFS, climb, drawn_codes, drawn_supports, exponential_head
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.training.log_attention import log_value
-from parityscope.training.mirror import AttentionGradient
+from parityscope.training.steps.log_attention import log_value
+from parityscope.training.steps.mirror import AttentionGradient
 
 _SIZES = ((7, 2, 2), (8, 2, 3))  # n, k, r
 _PLANAR = ((0.0, 0.0), (1.0, 0.0), (0.5, -1e-13), (0.3, -1.0), (0.7, -1.0))  # a third code just below two others

@@ -19,7 +19,7 @@ from parityscope.papers.own.domain import SEED, ascend, attention_or_ideal, draw
 from parityscope.papers.own.exponential import PAGE, PROOFS, drawn_codes, drawn_supports
 from parityscope.papers.own.flow import follow
 from parityscope.problems import Parity
-from parityscope.training.log_attention import log_attention
+from parityscope.training.steps.log_attention import log_attention
 
 _SIZES = ((7, 1, 2), (8, 2, 3), (8, 3, 5))  # n, k, r
 _END = 1e7

@@ -30,7 +30,7 @@ from parityscope.papers.own.domain import (
 )
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.risk.closed_form import closed_form_mean
+from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.risk.losses import Loss, named_loss
 
 _WRONG = 1e-9

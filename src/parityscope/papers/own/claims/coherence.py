@@ -20,8 +20,8 @@ from parityscope.papers.own.domain import SEED, ascend, draws, in_domain
 from parityscope.papers.own.exponential import PAGE, PROOFS
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.training.log_attention import log_attention
-from parityscope.training.mirror import AttentionGradient
+from parityscope.training.steps.log_attention import log_attention
+from parityscope.training.steps.mirror import AttentionGradient
 
 _SIZES = (Parity(20, (3, 11)), Parity(30, (0, 8, 21)), Parity(40, (1, 9, 17, 25, 33)))
 _SHARE = 0.44

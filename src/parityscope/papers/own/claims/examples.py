@@ -10,14 +10,14 @@ from torch import Tensor
 
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Between, Clause, above, at_least, at_most
+from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, named_in_trials
+from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.papers.intervals import bootstrap
 from parityscope.papers.own.again import named_share
 from parityscope.papers.own.domain import PAGE
 from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
 from parityscope.runs.training import Training, training
 from parityscope.theory import one_gradient_samples
-from parityscope.training.one_gradient import SmallestSamples, counts_around, named_in_trials
-from parityscope.training.pair_step import fitted_exponent
 
 _KS = (2, 3, 4)
 _FACTOR = "largest factor between the examples needed and the formula"

@@ -16,7 +16,7 @@ from parityscope.papers.own.domain import PAGE, PROOF, ascend, bounded_score, dr
 from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
 from parityscope.problems import Parity
 from parityscope.risk import Law, law_of
-from parityscope.risk.closed_form import closed_form_mean
+from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.risk.losses import named_loss
 from parityscope.runs.training import Training, training
 from parityscope.training.objectives import log_correlation

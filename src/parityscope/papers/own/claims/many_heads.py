@@ -17,7 +17,7 @@ from parityscope.papers.own.domain import SEED
 from parityscope.papers.own.exponential import PAGE, PROOF
 from parityscope.papers.own.flow import HeadFlow, follow
 from parityscope.problems import Parity
-from parityscope.training.log_attention import log_value
+from parityscope.training.steps.log_attention import log_value
 
 _END = 1e7
 _CASES: tuple[tuple[Parity, tuple[float, ...]], ...] = (

@@ -23,8 +23,8 @@ from parityscope.papers.own.exponential import PAGE, PROOF
 from parityscope.papers.own.flow import follow
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.training.log_attention import log_attention, log_value
-from parityscope.training.mirror import AttentionGradient
+from parityscope.training.steps.log_attention import log_attention, log_value
+from parityscope.training.steps.mirror import AttentionGradient
 
 _FLOWS = (Parity(6, (1, 4)), Parity(9, (0, 3, 4, 8)), Parity(40, (2, 7, 30)))
 _DIVERGENCE = "largest t·KL(U_B‖a), any start in D"

@@ -18,7 +18,7 @@ from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
 from parityscope.papers.own.domain import SEED, draws
 from parityscope.papers.own.exponential import ENOUGH, PAGE, PROOF, climb, exponential_head
-from parityscope.training.log_attention import log_attention, log_value
+from parityscope.training.steps.log_attention import log_attention, log_value
 
 N, K, PULL = 30, 5, 0.99  # one number per position: 1 on B, PULL at one other position, 0 elsewhere
 _EDGE = 4.4  # of the trap

@@ -16,16 +16,16 @@ from parityscope.models import is_face
 from parityscope.models.positions import floating
 from parityscope.papers.figure import Finding, Scale, Table, fresh
 from parityscope.papers.own.flows import mirror_flow
-from parityscope.papers.own.theory import ascent_bound
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import law_of
 from parityscope.runs import training
 from parityscope.runs.training import Training
-from parityscope.training.armijo import ArmijoAscent
+from parityscope.theory.own import ascent_bound
 from parityscope.training.build import build_model
-from parityscope.training.log_attention import log_value
-from parityscope.training.mirror import AttentionGradient
-from parityscope.training.newton import DampedNewton
+from parityscope.training.steps.armijo import ArmijoAscent
+from parityscope.training.steps.log_attention import log_value
+from parityscope.training.steps.mirror import AttentionGradient
+from parityscope.training.steps.newton import DampedNewton
 
 ID = "P-concave-bounds"
 TITLE = "−log C against its bounds"

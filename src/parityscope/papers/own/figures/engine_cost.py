@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.core.engine_cards import AUTO
 from parityscope.models import Cosine, ParityTransformer, ZigZag
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
+from parityscope.risk.cards import AUTO
 
 ID = "engine-cost"
 TITLE = "The price of an exact population risk"

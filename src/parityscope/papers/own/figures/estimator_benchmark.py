@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
-from parityscope.estimator.baselines import METHODS, OURS, Refused
-from parityscope.estimator.comparison import MethodScore, compare_on
-from parityscope.estimator.peers import PEERS
-from parityscope.estimator.planted import TableKind, public_files
 from parityscope.papers.cells import draw_heat_map, ink_on
 from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.own.fit_benchmark.baselines import METHODS, OURS, Refused
+from parityscope.papers.own.fit_benchmark.comparison import MethodScore, compare_on
+from parityscope.papers.own.fit_benchmark.peers import PEERS
+from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
 from parityscope.records import Config, Numbers, Result, Row
 
 ID = "estimator-benchmark"

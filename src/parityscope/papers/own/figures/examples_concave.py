@@ -12,17 +12,17 @@ from torch import Tensor
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.papers.figure import Finding, Scale, Table, fresh
-from parityscope.problems import draw_problems, seeded_generator
-from parityscope.records import Config, Numbers, Result, Row
-from parityscope.runs import training
-from parityscope.theory import path_samples
-from parityscope.training.learning import train
-from parityscope.training.one_gradient import (
+from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
     counts_around,
     named_by_one_gradient,
     streamed_gradients,
 )
+from parityscope.problems import draw_problems, seeded_generator
+from parityscope.records import Config, Numbers, Result, Row
+from parityscope.runs import training
+from parityscope.theory import path_samples
+from parityscope.training.learning import train
 from parityscope.training.recipes import Recipe
 
 ID = "P-examples-concave"

@@ -12,11 +12,12 @@ from torch import Tensor
 from parityscope.core.statistics import wilson_share
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_most
-from parityscope.papers.w import formulas, theory
+from parityscope.papers.w import formulas
 from parityscope.papers.w.criteria import rare
 from parityscope.papers.w.instance import drawn_bits, statistics
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.problems.sequences import ParitySequences, draw_secret
+from parityscope.theory import w as theory
 
 _STAYS, _VANISHES = "largest |E[next | past] − present|", "largest |E[present | past]|"
 _COUNTED = "exact counts over all inputs"

@@ -12,11 +12,12 @@ from torch import Tensor
 from parityscope.core.statistics import wilson_share
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, at_most
-from parityscope.papers.w import formulas, theory
+from parityscope.papers.w import formulas
 from parityscope.papers.w.criteria import at_sizes_that_run, equation, rare, relative_distance
 from parityscope.papers.w.definitions import slope_of_loss
 from parityscope.papers.w.instance import Instance, instance, second_instance
 from parityscope.papers.w.noise_free import noise_free_instance
+from parityscope.theory import w as theory
 
 _SIZES = {"n": 8, "k": 3, "d": 256, "m": 8, "batch": 512}
 _SMALL = {"n": 5, "k": 2, "d": 64, "m": 2, "batch": 12, "seed": 0}  # of counterexamples, which plain code replays

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from parityscope.core.statistics import wilson_share
-from parityscope.models.cot_block import random_embeddings
 from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Between, Clause, at_most
-from parityscope.papers.w import theory
+from parityscope.papers.w.cot_block import random_embeddings
 from parityscope.papers.w.criteria import rare
 from parityscope.papers.w.instance import DELTA
 from parityscope.problems import seeded_generator
+from parityscope.theory import w as theory
 
 _BEYOND_30 = "largest share beyond the bound, over δ"
 

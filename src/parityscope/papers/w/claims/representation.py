@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.core.statistics import wilson_share
-from parityscope.models.cot_block import random_embeddings
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_most
-from parityscope.papers.w import theory
+from parityscope.papers.w.cot_block import random_embeddings
 from parityscope.papers.w.criteria import equation, rare
 from parityscope.papers.w.instance import DELTA
 from parityscope.problems import seeded_generator
+from parityscope.theory import w as theory
 
 _SIZES = ((100, 10), (400, 40), (1000, 100))  # n, k
 _CONSTANTS = (1, 2, 4, 8, 16, 32)  # in d = Θ(k log(n/δ))

@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from parityscope.models.cot_block import CotBlock
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, at_least, at_most
-from parityscope.papers.w import formulas, regime, theory
+from parityscope.papers.w import formulas, regime
+from parityscope.papers.w.cot_block import CotBlock
 from parityscope.papers.w.criteria import at_sizes_that_run, equation, relative_distance, span_of_seeds
 from parityscope.papers.w.instance import DELTA, Instance, expected_alpha, instance
 from parityscope.papers.w.noise_free import noise_free_instance, noise_free_run, noise_free_scores
 from parityscope.papers.w.three_steps import fresh_trainings, settings_at, trained
+from parityscope.theory import w as theory
 
 _KAPPA_PRINTED, _KAPPA = "relative distance of κ from the printed sum", "from the sum with the term of i′ = n + 1"
 

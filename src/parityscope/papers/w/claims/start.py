@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from parityscope.core.statistics import wilson_share
-from parityscope.models.cot_block import random_embeddings
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, above, at_most, below
-from parityscope.papers.w import regime, theory
+from parityscope.papers.w import regime
+from parityscope.papers.w.cot_block import random_embeddings
 from parityscope.papers.w.criteria import equation, rare
 from parityscope.papers.w.definitions import attention_output
 from parityscope.papers.w.instance import instance
 from parityscope.problems import seeded_generator
+from parityscope.theory import w as theory
 
 _MOVED = "largest entry of A's gradient in the first step"
 

@@ -9,11 +9,11 @@ import torch
 
 from parityscope.core.statistics import wilson_share
 from parityscope.core.ties import predicts_plus
-from parityscope.models.cot_block import hand_set_block
 from parityscope.papers.claim import Claim, Context, Measurement, needs_rows
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
-from parityscope.papers.w import regime, theory
+from parityscope.papers.w import regime
 from parityscope.papers.w.answers import WeakestAnswer, expected_answers
+from parityscope.papers.w.cot_block import hand_set_block
 from parityscope.papers.w.criteria import at_sizes_that_run, rare, share_of_seeds, span_of_seeds
 from parityscope.papers.w.noise_free import noise_free_run
 from parityscope.papers.w.settings import best_by_k, budget, growth, samples, samples_at_least, with_chain
@@ -31,6 +31,7 @@ from parityscope.papers.w.three_steps import (
 )
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.problems.sequences import ParitySequences, draw_secret
+from parityscope.theory import w as theory
 
 _CHUNK = 2048
 _DELTA_1 = 0.09  # Theorem 1 asks for δ < 0.1; 40 draws without an exception are surely below it

@@ -11,7 +11,7 @@ from torch import Tensor
 from parityscope.core.statistics import wilson_share
 from parityscope.papers.claim import Claim, Context, Measurement, Replay
 from parityscope.papers.criterion import Clause, at_least, at_most, below
-from parityscope.papers.w import formulas, theory
+from parityscope.papers.w import formulas
 from parityscope.papers.w.criteria import (
     at_sizes_that_run,
     equation,
@@ -23,6 +23,7 @@ from parityscope.papers.w.definitions import slope_of_loss
 from parityscope.papers.w.instance import Instance, instance, measured, with_one_hot_attention
 from parityscope.papers.w.noise_free import NoiseFreeRun, noise_free_run
 from parityscope.papers.w.three_steps import every_training, fresh_trainings, settings_at, trained
+from parityscope.theory import w as theory
 
 _DELTA = 0.9  # of the probabilities
 _WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exactly 0"

@@ -1,0 +1,177 @@
+"""Bits in words of 64 rows: a parity is an XOR, and how often it is odd in each class a count of ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Int8, UInt64
+from numpy import ndarray
+
+from parityscope.fit.evidence.evidence import phi
+
+WORD = 64
+_BLOCK = 2**14
+
+
+def words_of(lengths: Sequence[int]) -> list[slice]:
+    """Return which words hold each of several runs of rows; every run begins with a new word.
+
+    >>> words_of([3, 0, 130])
+    [slice(0, 1, None), slice(1, 1, None), slice(1, 4, None)]
+    """
+    ends = np.cumsum([0, *(-(-length // WORD) for length in lengths)]).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def pack(yes: Bool[ndarray, "rows bits"], lengths: Sequence[int]) -> UInt64[ndarray, "words bits"]:
+    """Return answers in words, row r of a run as bit r mod 64; what is left of a run's last word is 0.
+
+    >>> pack(np.array([[True], [False], [True]]), [2, 1]).tolist()
+    [[1], [1]]
+    """
+    places = words_of(lengths)
+    words = np.zeros((places[-1].stop if places else 0, yes.shape[1]), dtype=np.uint64)
+    start = 0
+    for place, length in zip(places, lengths, strict=True):
+        by_eight = np.packbits(yes[start : start + length], axis=0, bitorder="little")
+        for byte in range(8):
+            some = by_eight[byte::8].astype(np.uint64) << np.uint64(8 * byte)
+            words[place][: len(some)] |= some
+        start += length
+    return words
+
+
+def unpack(words: UInt64[ndarray, "words bits"], lengths: Sequence[int]) -> Int8[ndarray, "bits rows"]:
+    """Return packed answers as signs, −1 for yes, rows one after the other.
+
+    >>> unpack(pack(np.array([[True], [False], [True]]), [2, 1]), [2, 1]).tolist()
+    [[-1, 1, -1]]
+    """
+    shifts = np.arange(WORD, dtype=np.uint64)
+    runs = []
+    for place, length in zip(words_of(lengths), lengths, strict=True):
+        ones = (words[place].T[:, :, None] >> shifts) & np.uint64(1)  # (bits, words, 64)
+        runs.append((1 - 2 * ones.astype(np.int8)).reshape(words.shape[1], -1)[:, :length])
+    return np.concatenate(runs, axis=1) if runs else np.empty((words.shape[1], 0), dtype=np.int8)
+
+
+@dataclass(frozen=True)
+class TwoClasses:
+    """The bits of the rows of two classes: words of the first class above words of the second.
+
+    >>> signs = np.array([[1, -1, -1, 1], [1, 1, -1, -1]], dtype=np.int8)
+    >>> rows = TwoClasses.from_signs(signs, np.array([-1, 1, 1, -1], dtype=np.int8))
+    >>> [float(one) for one in rows.strength(*rows.odd(np.array([[0]])))]  # the first bit is 'yes' in the second class
+    [-1.0]
+    """
+
+    words: UInt64[ndarray, "words bits"]
+    first: int  # how many rows are of the first class (label −1)
+    second: int
+
+    @staticmethod
+    def from_signs(signs: Int8[ndarray, "bits rows"], labels: Int8[ndarray, " rows"]) -> TwoClasses:
+        """Return the rows of a table of signs, packed by class."""
+        order = np.argsort(labels, kind="stable")
+        first = int((labels < 0).sum())
+        lengths = [first, len(labels) - first]
+        return TwoClasses(pack(signs.T[order] < 0, lengths), *lengths)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.first + self.second
+
+    @property
+    def bits(self) -> int:
+        """How many bits there are."""
+        return int(self.words.shape[1])
+
+    @cached_property
+    def boundary(self) -> int:
+        """The first word of the second class."""
+        return -(-self.first // WORD)
+
+    def odd(self, sets: Int[ndarray, "sets size"]) -> tuple[Int[ndarray, " sets"], Int[ndarray, " sets"]]:
+        """Return in how many rows of each class the parity of every set is odd (sign −1)."""
+        counts = []
+        for some in (self.words[: self.boundary], self.words[self.boundary :]):
+            count = np.zeros(len(sets), dtype=np.int64)
+            for word in some:
+                count += np.bitwise_count(xor_of(word, sets))
+            counts.append(count)
+        return counts[0], counts[1]
+
+    def strength(self, odd_first: ndarray, odd_second: ndarray) -> Float[ndarray, "*shape"]:
+        """Return the correlation with the labels of parities that are odd in so many rows of each class."""
+        first, second = odd_first.astype(float), odd_second.astype(float)
+        agreement = (self.second - 2 * second) - (self.first - 2 * first)
+        return phi(agreement, self.rows - 2 * (first + second), float(self.second - self.first), self.rows)
+
+    def reaching(self, odd_first: ndarray, odd_second: ndarray, floor: float) -> Bool[ndarray, "*shape"]:
+        """Say which parities may have |correlation| ≥ floor: quick, in single precision, never a miss.
+
+        φ² = (n₁c₀ − n₀c₁)² / (n₀n₁·c·(N − c)) for c₀ and c₁ odd rows of n₀ and n₁, c = c₀ + c₁, N = n₀ + n₁.
+
+        >>> signs = np.array([[1, -1, -1, 1], [1, 1, -1, -1]], dtype=np.int8)
+        >>> rows = TwoClasses.from_signs(signs, np.array([-1, 1, 1, -1], dtype=np.int8))
+        >>> rows.reaching(np.array([0, 1]), np.array([2, 1]), floor=0.5).tolist()
+        [True, False]
+        """
+        scale = 1 / self.rows  # keeps squares far from overflow
+        first, second = odd_first.astype(np.float32), odd_second.astype(np.float32)
+        both = (first + second) * np.float32(scale)
+        first *= np.float32(self.second * scale)
+        second *= np.float32(self.first * scale)
+        first -= second
+        first *= first
+        both *= 1 - both
+        both *= np.float32((1 - 1e-4) * floor**2 * self.first * self.second)
+        # Differences of nearly equal counts lose digits: a few rounding errors of N are let through.
+        return first + np.float32(1e-12 * self.rows**2) >= both
+
+    def gathered(self, rows: Int[ndarray, " chosen"]) -> UInt64[ndarray, " bits"]:
+        """Return the answers of at most 64 rows, the first as the lowest bit; the second class follows the first.
+
+        >>> signs = np.array([[1, -1, -1, 1], [1, 1, -1, -1]], dtype=np.int8)
+        >>> TwoClasses.from_signs(signs, np.array([-1, 1, 1, -1], dtype=np.int8)).gathered(np.array([2, 0])).tolist()
+        [1, 0]
+        """
+        together = np.zeros(self.bits, dtype=np.uint64)
+        where = np.where(rows < self.first, rows, rows - self.first + WORD * self.boundary).tolist()
+        for start in range(0, self.bits, _BLOCK):  # blocks that stay in the cache
+            block = together[start : start + _BLOCK]
+            one = np.empty_like(block)
+            for place, row in enumerate(where):
+                np.bitwise_and(self.words[row // WORD, start : start + _BLOCK], np.uint64(1 << row % WORD), out=one)
+                move = place - row % WORD
+                shift = np.left_shift if move >= 0 else np.right_shift
+                shift(one, np.uint64(abs(move)), out=one)
+                np.bitwise_or(block, one, out=block)
+        return together
+
+
+def xor_of(word: UInt64[ndarray, " bits"], sets: Int[ndarray, "sets size"]) -> UInt64[ndarray, " sets"]:
+    """Return the XOR over the members of every set.
+
+    >>> xor_of(np.array([1, 2, 4], dtype=np.uint64), np.array([[0, 2], [1, 2]])).tolist()
+    [5, 6]
+    """
+    joined = word[sets[:, 0]]
+    for member in range(1, sets.shape[1]):
+        joined ^= word[sets[:, member]]
+    return joined
+
+
+def log_sets(bits: int, k: int) -> float:
+    """Return the logarithm of how many sets of k bits there are.
+
+    >>> round(math.exp(log_sets(10, 3)))
+    120
+    """
+    return math.lgamma(bits + 1.0) - math.lgamma(k + 1.0) - math.lgamma(bits - k + 1.0) if k <= bits else -math.inf

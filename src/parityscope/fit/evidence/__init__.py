@@ -1,0 +1,1 @@
+"""How strong the evidence for an interaction is, and what is promised."""

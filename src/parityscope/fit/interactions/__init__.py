@@ -1,0 +1,1 @@
+"""The interactions behind a target, from candidates to the answer."""

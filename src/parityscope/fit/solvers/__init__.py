@@ -1,0 +1,1 @@
+"""Ways to search for a hidden parity."""

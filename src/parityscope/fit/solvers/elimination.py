@@ -1,0 +1,260 @@
+"""Gaussian elimination over GF(2) on random subsets of columns: exact without noise, by sampling with a little.
+
+One sample takes m of the n columns and as many random rows as there are unknowns (the columns and a constant, since
+labels may be the parity or its negation) and a few more. It finds a parity of k columns when all k are among the m,
+with probability C(n − k, m − k)/C(n, m) ≈ (m/n)^k, and all m + 1 equations that were used are clean, with probability
+Π (A − i)/(N − i) for A of N rows that agree with it, ≈ (1 − η)^m. About m = k/η columns are best, which costs (ηn/k)^k
+samples (the domain reduction of Chen, Shu, Zhou, arXiv 2407.19215; the construction here is ours). Only samples of full
+rank are counted: which rows are independent does not depend on the labels. Samples are drawn anew, so that their
+probabilities of missing multiply: `EliminationBooks` keeps the product for every size and correlation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+from numpy import ndarray
+
+from parityscope.fit.bits.encoding import BitTable
+from parityscope.fit.bits.packed import TwoClasses
+from parityscope.fit.clock import Clock
+from parityscope.fit.evidence.evidence import log_choose
+from parityscope.fit.solvers.collision_plan import GRID
+from parityscope.fit.solvers.exhaustive import BitSet
+
+_SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
+_BATCH_WORDS = 2**17
+_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS = 25e-6, 2.2e-9, 6e-9
+
+
+def solve(
+    rows: UInt8[ndarray, "systems rows unknowns"], right: UInt8[ndarray, "systems rows"]
+) -> tuple[UInt8[ndarray, "systems unknowns"], Bool[ndarray, " systems"]]:
+    """Return a solution of the independent equations of each system over GF(2), free unknowns 0, and its full rank.
+
+    An equation that contradicts those before it is not looked at: the caller tests a solution on all the data.
+
+    >>> rows = np.array([[[1, 1, 0], [0, 1, 1], [0, 0, 1]]], dtype=np.uint8)
+    >>> solution, full_rank = solve(rows, np.array([[1, 0, 1]], dtype=np.uint8))
+    >>> solution.tolist(), full_rank.tolist()
+    ([[0, 1, 1]], [True])
+    """
+    systems, count, unknowns = rows.shape
+    words = -(-(unknowns + 1) // 64)
+    packed = np.zeros((systems, count, 8 * words), dtype=np.uint8)
+    together = np.packbits(np.concatenate([rows, right[:, :, None]], axis=2), axis=2, bitorder="little")
+    packed[:, :, : together.shape[2]] = together
+    matrix = packed.view(np.dtype("<u8"))
+    each = np.arange(systems)
+    free = np.ones((systems, count), dtype=bool)
+    pivots = np.full((systems, unknowns), -1)
+    for unknown in range(unknowns):
+        word, bit = unknown // 64, np.uint64(unknown % 64)
+        ones = ((matrix[:, :, word] >> bit) & np.uint64(1)).astype(bool)
+        candidates = ones & free
+        pivot = candidates.argmax(axis=1)
+        has = candidates[each, pivot]
+        pivots[has, unknown] = pivot[has]
+        free[each[has], pivot[has]] = False
+        ones[each, pivot] = False
+        ones &= has[:, None]
+        # Words before this one have no more than their own pivots left in the pivot's row.
+        row = matrix[each, pivot, word:]
+        np.bitwise_xor(matrix[:, :, word:], row[:, None, :] * ones[:, :, None], out=matrix[:, :, word:])
+    word, bit = unknowns // 64, np.uint64(unknowns % 64)
+    value = ((matrix[:, :, word] >> bit) & np.uint64(1)).astype(np.uint8)
+    solved = pivots >= 0
+    solution = np.where(solved, value[each[:, None], np.maximum(pivots, 0)], 0).astype(np.uint8)
+    return solution, np.asarray(solved.all(axis=1))
+
+
+@dataclass
+class EliminationBooks:
+    """The logarithm of the probability that all samples missed a parity, by size and by correlation of GRID.
+
+    >>> books = EliminationBooks(columns=200, rows=280, sizes=(10,))
+    >>> books.enter(unknown_columns=200, samples=2)
+    >>> books.reached(10, 0.003), books.reached(3, 0.003)
+    (1.0, 2.0)
+    """
+
+    columns: int
+    rows: int
+    sizes: tuple[int, ...]
+    log_missed: dict[int, Float[ndarray, " grid"]] = field(default_factory=dict)
+
+    def chance(self, k: int, unknown_columns: int) -> Float[ndarray, " grid"]:
+        """Return the probability that one sample finds a parity of k columns, for every correlation."""
+        if not k <= unknown_columns <= self.columns or unknown_columns + 1 > self.rows:
+            return np.zeros(len(GRID))
+        inside = log_choose(self.columns - k, float(unknown_columns - k)) - log_choose(
+            self.columns, float(unknown_columns)
+        )
+        agree = np.floor((1 + GRID) / 2 * self.rows + 1e-9)
+        steps = np.arange(unknown_columns + 1)[:, None]
+        with np.errstate(divide="ignore"):
+            clean = np.log(np.clip(agree - steps, 0, None) / (self.rows - steps)).sum(axis=0)
+        return np.exp(float(inside) + clean)
+
+    def enter(self, unknown_columns: int, samples: int) -> None:
+        """Enter samples of full rank."""
+        for k in self.sizes:
+            gain = samples * np.log1p(-np.minimum(self.chance(k, unknown_columns), 1 - 1e-15))
+            self.log_missed[k] = self.log_missed.get(k, np.zeros(len(GRID))) + gain
+
+    def reached(self, k: int, missed: float) -> float:
+        """Return the correlation from which on parities of k columns are missed with at most this probability."""
+        good = self.log_missed.get(k, np.zeros(len(GRID))) <= math.log(missed)
+        below = np.flatnonzero(~good)
+        start = 0 if not len(below) else int(below[-1]) + 1
+        return float(GRID[start]) if start < len(GRID) else 2.0
+
+
+def sample_seconds(unknown_columns: int) -> float:
+    """Return roughly how long one sample takes when many are solved together.
+
+    >>> sample_seconds(100) < 1e-3 < sample_seconds(500) < 0.1
+    True
+    """
+    rows = unknown_columns + 1 + _SPARE_ROWS
+    words = (unknown_columns + 2) / 64 + 1
+    systems = max(1, _BATCH_WORDS // int(rows * words))
+    per_unknown = _STEP_SECONDS / systems + rows * (0.7 * words + 3) * _WORD_SECONDS
+    return unknown_columns * per_unknown + rows * unknown_columns * _BIT_SECONDS
+
+
+@dataclass
+class Eliminator:
+    """Samples of equations, to be continued.
+
+    >>> from parityscope.fit.bits.encoding import encode
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(100, 40))
+    >>> odd = X[:, [1, 5, 30, 38]].sum(axis=1) % 2
+    >>> order = np.argsort(odd, kind="stable")
+    >>> table = encode(X, order, (int((odd == 0).sum()), int(odd.sum())))
+    >>> eliminator = Eliminator(table, table.two_classes(0), 5, random)
+    >>> eliminator.run(40, samples=1, clock=Clock(10.0))
+    >>> eliminator.best
+    BitSet(bits=(1, 5, 30, 38), strength=-1.0)
+    """
+
+    table: BitTable
+    rows: TwoClasses
+    max_k: int
+    random: np.random.RandomState
+    best: BitSet | None = None
+    solved: int = 0
+
+    def __post_init__(self) -> None:
+        columns = max(1, self.table.columns)
+        self.books = EliminationBooks(columns, self.rows.rows, tuple(range(1, min(self.max_k, columns) + 1)))
+
+    @cached_property
+    def generators(self) -> Int[ndarray, " generators"]:
+        """The bits whose sums are all bits: of a category, the single values."""
+        return np.array([i for i, bit in enumerate(self.table.bits) if len(bit.levels) <= 1], dtype=int)
+
+    @cached_property
+    def _by_column(self) -> list[ndarray]:
+        owner = self.table.owner[self.generators]
+        return np.split(self.generators, np.flatnonzero(np.diff(owner)) + 1)
+
+    @cached_property
+    def _answers(self) -> UInt8[ndarray, "rows bits"]:
+        return np.ascontiguousarray(self.table.signs[:, : self.rows.rows].T < 0).astype(np.uint8)
+
+    def run(self, columns: int, *, samples: int, clock: Clock) -> None:
+        """Solve samples of so many columns; a parity without any disagreement ends it."""
+        labels = np.repeat(np.array([1, 0], dtype=np.uint8), [self.rows.first, self.rows.second])
+        while samples > 0 and clock.left > 0:
+            chosen = [self._draw(columns) for _ in range(min(samples, self._together(columns)))]
+            unknowns = max(len(some) for some in chosen)
+            count = min(self.rows.rows, unknowns + 1 + _SPARE_ROWS)
+            system = np.zeros((len(chosen), count, unknowns + 1), dtype=np.uint8)
+            right = np.zeros((len(chosen), count), dtype=np.uint8)
+            for place, some in enumerate(chosen):
+                rows = self.random.choice(self.rows.rows, count, replace=False)
+                system[place, :, : len(some)] = self._answers[np.ix_(rows, some)]
+                system[place, :, -1] = 1
+                right[place] = labels[rows]
+            solution, full_rank = solve(system, right)
+            self._weigh(chosen, solution)
+            if len(self.generators) == self.table.columns:
+                self.books.enter(columns, int(full_rank.sum()))
+            samples -= len(chosen)
+            self.solved += len(chosen)
+            clock.report(f"equations of {columns} columns")
+            if self.best is not None and abs(self.best.strength) > 1 - 1e-12:
+                return
+
+    def _draw(self, columns: int) -> ndarray:
+        which = self.random.permutation(len(self._by_column))[:columns]
+        return np.concatenate([self._by_column[i] for i in which.tolist()])
+
+    def _together(self, columns: int) -> int:
+        unknowns = columns * len(self.generators) / max(1, len(self._by_column))
+        return max(1, int(_BATCH_WORDS / ((unknowns + 25) * (unknowns / 64 + 1))))
+
+    def _weigh(self, chosen: list[ndarray], solution: ndarray) -> None:
+        """Count the sparse solutions on all training rows."""
+        sparse: dict[int, list[tuple[int, ...]]] = {}
+        weights = solution[:, :-1].sum(axis=1, dtype=np.int64)
+        for place in np.flatnonzero((weights > 0) & (weights <= 2 * self.max_k)).tolist():
+            members = np.flatnonzero(solution[place, :-1])
+            bits = _as_bits(self.table, chosen[place][members[members < len(chosen[place])]], self.max_k)
+            if bits:
+                sparse.setdefault(len(bits), []).append(bits)
+        for sets in sparse.values():
+            each = np.array(list(dict.fromkeys(sets)))
+            strength = self.rows.strength(*self.rows.odd(each))
+            best = int(np.abs(strength).argmax())
+            if self.best is None or abs(strength[best]) > abs(self.best.strength):
+                self.best = BitSet(tuple(each[best].tolist()), float(strength[best]))
+
+
+def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> tuple[int, float, float]:
+    """Return how many columns a sample should have, how many samples bring the miss below `missed`, and their seconds.
+
+    >>> columns, samples, seconds = best_columns(EliminationBooks(500, 1400, (5,)), 5, 0.98, 0.003)
+    >>> 200 < columns <= 500, samples > 100
+    (True, True)
+    """
+    here = int(np.argmin(np.abs(GRID - rho)))
+    done = float(books.log_missed.get(k, np.zeros(len(GRID)))[here])
+    needed = done - math.log(missed)
+    most = min(books.columns, books.rows - 1 - _SPARE_ROWS)
+    best = (most, math.inf, math.inf)
+    for columns in sorted({max(k, min(most, round(most * 2 ** (-step / 2)))) for step in range(16)}):
+        chance = float(books.chance(k, columns)[here])
+        samples = math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > 0 else math.inf
+        seconds = samples * sample_seconds(columns)
+        if seconds < best[2]:
+            best = (columns, samples, seconds)
+    return best
+
+
+def _as_bits(table: BitTable, generators: ndarray, max_k: int) -> tuple[int, ...]:
+    """Return the sum of some generators with one bit per column, or nothing when that is not possible."""
+    by_column: dict[int, list[int]] = {}
+    for index in generators.tolist():
+        by_column.setdefault(table.bits[index].column, []).append(index)
+    if not 1 <= len(by_column) <= max_k:
+        return ()
+    chosen = []
+    for column, indices in by_column.items():
+        if len(indices) == 1:
+            chosen.append(indices[0])
+            continue
+        values = {level for index in indices for level in table.bits[index].levels}
+        sums = [
+            i for i, bit in enumerate(table.bits) if bit.column == column and bit.levels and set(bit.levels) == values
+        ]
+        if not sums:
+            return ()  # two thresholds of one column: an interval, which no single bit is
+        chosen.append(sums[0])
+    return tuple(sorted(chosen))

@@ -1,0 +1,112 @@
+"""Networks of any kind trained on fresh examples: many seeds and learning rates as one tensor program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from parityscope.core.threads import single_threaded
+from parityscope.models import FFNN1
+from parityscope.problems import seeded_generator
+from parityscope.risk.losses import named_loss
+from parityscope.training.descent import Evaluation, TrainingState, descend, shares_of
+from parityscope.training.objectives import FreshMean
+from parityscope.training.steps.first_order import Adam
+
+_DRAWN_AT_ONCE = 32  # steps
+Network = TypeVar("Network", bound=nn.Module)
+Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs, batch)
+
+
+@dataclass(frozen=True)
+class FreshTraining:
+    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step.
+
+    >>> training = FreshTraining(steps=1000)
+    >>> training.steps * training.batch  # examples at most
+    256000
+    """
+
+    steps: int
+    batch: int = 256
+    loss: str = "hinge"
+    stop_risk: float | None = 0.01  # for the hinge this proves an accuracy above 0.99
+    patience: int | None = None
+
+
+def seeded_ffnn(inputs: int, width: int, seeds: Sequence[int]) -> FFNN1:
+    """Return one FFNN-1 per seed on a run axis, each with the start of its own seed.
+
+    >>> alone, among = seeded_ffnn(5, 4, [7]), seeded_ffnn(5, 4, [3, 7])
+    >>> bool((alone.beta[0] == among.beta[1]).all())
+    True
+    """
+    return stacked([FFNN1(inputs, width, generator=seeded_generator(seed, "start")) for seed in seeds])
+
+
+def stacked(networks: Sequence[Network]) -> Network:
+    """Return the first network with the parameters of all of them on a leading run axis.
+
+    >>> networks = stacked([nn.Linear(3, 1, bias=False) for _ in range(5)])
+    >>> tuple(networks.weight.shape)
+    (5, 1, 3)
+    """
+    first = networks[0]
+    with torch.no_grad():
+        together = {
+            name: torch.stack([dict(network.named_parameters())[name] for network in networks])
+            for name, _ in first.named_parameters()
+        }
+    for name, values in together.items():
+        owner, _, own = name.rpartition(".")
+        trains = first.get_parameter(name).requires_grad
+        setattr(first.get_submodule(owner), own, nn.Parameter(values, requires_grad=trains))
+    return first
+
+
+def train_on_fresh_examples(
+    network: nn.Module,
+    target: Target,
+    n: int,
+    seeds: Sequence[int],
+    rates: Sequence[float],
+    training: FreshTraining,
+) -> TrainingState:
+    """Train every run on examples of its own seed's data stream, at its own learning rate; return where each stopped.
+
+    `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
+    thousand examples, none seen before, falls below `stop_risk`.
+
+    >>> network = seeded_ffnn(4, 2, [0])
+    >>> training = FreshTraining(steps=200, batch=64)
+    >>> state = train_on_fresh_examples(network, lambda x: 1 - 2 * x[..., 0], 4, [0], [0.1], training)
+    >>> bool(state.finished_at < 200)  # one bit is learned before the steps are used up
+    True
+    """
+    batches = _fresh_bits(n, seeds, training.batch)
+    loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    dtype = trainable[0].dtype
+
+    def objective() -> Evaluation:
+        x = next(batches).to(dtype)
+        mean = loss.of_margin(target(x) * network(x)).mean(-1)
+        return Evaluation(mean, watched.watch(mean))
+
+    optimiser, shares = Adam(trainable, max(rates)), shares_of(rates, max(rates))
+    state = TrainingState.fresh(len(seeds))
+    with single_threaded():
+        return descend(network, objective, training, state, optimiser, scale=lambda step: shares, record_every=100)
+
+
+def _fresh_bits(n: int, seeds: Sequence[int], batch: int) -> Iterator[Tensor]:
+    """Yield uniform bits (runs, batch, n) for ever, every run's from its own stream."""
+    generators = [seeded_generator(seed, "data") for seed in seeds]
+    while True:
+        # Many small draws cost more than one long one.
+        drawn = [torch.randint(0, 2, (_DRAWN_AT_ONCE, batch, n), generator=g, dtype=torch.int8) for g in generators]
+        yield from torch.stack(drawn, dim=1)

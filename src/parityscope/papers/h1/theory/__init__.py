@@ -1,1 +1,0 @@
-"""H1's bounds and constants as pure functions."""

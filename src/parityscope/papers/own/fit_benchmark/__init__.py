@@ -1,0 +1,1 @@
+"""`fit` beside other methods, on planted and public tables."""

@@ -1,0 +1,187 @@
+"""What a user would pick instead: each method names the columns it finds most important, by one of several settings."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from parityscope.core.errors import InvalidInput
+from parityscope.fit.classifier import NothingFound, SparseParityClassifier, TiedColumns
+from parityscope.papers.own.fit_benchmark import mdr
+
+_PRODUCTS = 25_000
+_MDR_COST = 3e11
+
+
+class Refused(InvalidInput):
+    """A method cannot take a table: it is too large for it, of another kind, or a package is missing.
+
+    >>> METHODS["L1 on products"].find(np.zeros((4, 300)), np.array([0, 1, 0, 1]), Asked(3), C=0.1, squares=False)
+    Traceback (most recent call last):
+    parityscope.papers.own.fit_benchmark.baselines.Refused: 4500250 products of up to 3 of 300 columns: more than 25000
+    """
+
+
+class Asked(NamedTuple):
+    """What every method is told: the size of the interactions, how many there are, and a seed.
+
+    >>> Asked(2).columns, Asked(2, sets=2).columns
+    (2, 4)
+    """
+
+    k: int
+    sets: int = 1
+    seed: int = 0
+
+    @property
+    def columns(self) -> int:
+        """How many columns are to be named."""
+        return self.k * self.sets
+
+
+Setting = Mapping[str, Any]
+Finder = Callable[..., tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find the columns: `find(X, y, asked, **setting)`; the first setting is the package's own or ours.
+
+    A method that ranks columns names the best k·sets of them, one that ranks sets names all columns of the first ones.
+
+    >>> Method(lambda X, y, asked: (0, 1)).settings
+    ({},)
+    """
+
+    find: Finder
+    settings: Sequence[Setting] = ({},)
+
+
+def grid(**choices: Sequence[Any]) -> tuple[Setting, ...]:
+    """Return every combination of choices, the first of each first.
+
+    >>> grid(trees=(100, 500), leaves=(7,))
+    ({'trees': 100, 'leaves': 7}, {'trees': 500, 'leaves': 7})
+    """
+    return tuple(dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
+
+
+def best_columns(importance: ndarray, asked: Asked) -> tuple[int, ...]:
+    """Return the columns of largest importance, ascending.
+
+    >>> best_columns(np.array([0.1, 0.5, 0.0, 0.7]), Asked(2))
+    (1, 3)
+    """
+    return tuple(sorted(np.argsort(-importance, kind="stable")[: asked.columns].tolist()))
+
+
+def columns_of(sets: Sequence[Sequence[int]], asked: Asked) -> tuple[int, ...]:
+    """Return the columns of the first sets, ascending.
+
+    >>> columns_of([(4, 9), (0, 2), (1, 3)], Asked(2, sets=2))
+    (0, 2, 4, 9)
+    """
+    return tuple(sorted({int(column) for some in sets[: asked.sets] for column in some}))
+
+
+def _ours(solver: str, *, k_is_told: bool = True) -> Method:
+    def find(X: ndarray, y: ndarray, asked: Asked) -> tuple[int, ...]:
+        k = asked.k if k_is_told else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NothingFound)
+            warnings.simplefilter("ignore", TiedColumns)
+            model = SparseParityClassifier(k, solver=solver, random_state=asked.seed).fit(X, y)
+        return columns_of([one.support for one in model.interactions_], asked)
+
+    return Method(find)
+
+
+def _gradient_boosting(X: ndarray, y: ndarray, asked: Asked, *, depth: int, rate: float) -> tuple[int, ...]:
+    """Return the columns of largest impurity importance in 100 boosted trees."""
+    model = GradientBoostingClassifier(max_depth=depth, learning_rate=rate, random_state=asked.seed)
+    return best_columns(model.fit(X, y).feature_importances_, asked)
+
+
+def _random_forest(X: ndarray, y: ndarray, asked: Asked, *, share: Any, trees: int) -> tuple[int, ...]:
+    """Return the columns of largest impurity importance in full trees that choose among a share of the columns."""
+    model = RandomForestClassifier(trees, max_features=share, random_state=asked.seed)
+    return best_columns(model.fit(X, y).feature_importances_, asked)
+
+
+def _neural_network(X: ndarray, y: ndarray, asked: Asked, *, decay: float) -> tuple[int, ...]:
+    """Return the inputs with the most weight on their way through one hidden layer of 100 ReLUs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MLPClassifier(alpha=decay, random_state=asked.seed).fit(2.0 * X - X.max(), y)
+    first, second = model.coefs_
+    return best_columns((np.abs(first) @ np.abs(second)).ravel(), asked)
+
+
+def _lasso_on_products(X: ndarray, y: ndarray, asked: Asked, *, C: float, squares: bool) -> tuple[int, ...]:
+    """Return the products of k with the largest coefficients in an L1 logistic regression on products of up to k.
+
+    Columns are centred; with `squares` each comes with its centred square, so that any function of genotypes is a sum.
+    """
+    n, k = X.shape[1], asked.k
+    forms = 2 if squares and X.max() > 1 else 1
+    products = sum(math.comb(n, size) * forms**size for size in range(1, k + 1))
+    if products > _PRODUCTS:
+        raise Refused(f"{products} products of up to {k} of {n} columns: more than {_PRODUCTS}")
+    centred = X - X.mean(axis=0)
+    columns = [centred, centred**2 - (centred**2).mean(axis=0)][:forms]
+    sets = [some for size in range(1, k + 1) for some in combinations(range(n), size)]
+    owners, features = [], []
+    for some in sets:
+        for chosen in product(columns, repeat=len(some)):
+            owners.append(some)
+            features.append(math.prod(form[:, column] for form, column in zip(chosen, some, strict=True)))
+    matrix = np.column_stack(features)
+    matrix /= matrix.std(axis=0) + 1e-12
+    model = LogisticRegression(l1_ratio=1, C=C, solver="liblinear", random_state=asked.seed)
+    order = np.argsort(-np.abs(model.fit(matrix, y).coef_[0]), kind="stable")
+    return columns_of(list(dict.fromkeys(owners[place] for place in order if len(owners[place]) == k)), asked)
+
+
+def _mdr(X: ndarray, y: ndarray, asked: Asked, *, folds: int) -> tuple[int, ...]:
+    """Return the sets of best balanced accuracy: multifactor dimensionality reduction, our own implementation."""
+    values = max(len(np.unique(column)) for column in X.T)
+    needed = mdr.cost(X.shape[1], values, asked.k, len(X))
+    if values > mdr.MOST_VALUES or needed > _MDR_COST:
+        raise Refused(f"{needed:.1g} multiplications for all sets of {asked.k} of {X.shape[1]} columns")
+    ranked = mdr.best_sets(X, y, asked.k, folds=folds, seed=asked.seed)
+    return columns_of([found.columns for found in ranked], asked)
+
+
+def _mutual_information(X: ndarray, y: ndarray, asked: Asked) -> tuple[int, ...]:
+    """Return the columns that say most about the class one by one."""
+    return best_columns(mutual_info_classif(X, y, discrete_features=True, random_state=asked.seed), asked)
+
+
+OURS: dict[str, Method] = {
+    "auto": _ours("auto"),
+    "auto, k open": _ours("auto", k_is_told=False),
+    "exhaustive": _ours("exhaustive"),
+    "elimination": _ours("elimination"),
+    "attention": _ours("attention"),
+}
+OTHERS: dict[str, Method] = {
+    "MDR": Method(_mdr, grid(folds=(1, 5))),
+    "L1 on products": Method(_lasso_on_products, grid(squares=(True, False), C=(0.1, 0.03, 0.3))),
+    "gradient boosting": Method(_gradient_boosting, grid(depth=(3, 6), rate=(0.1, 0.3))),
+    "random forest": Method(_random_forest, ({"trees": 100, "share": "sqrt"}, {"trees": 300, "share": 0.5})),
+    "neural network": Method(_neural_network, grid(decay=(1e-4, 1.0))),
+    "mutual information": Method(_mutual_information),
+}
+METHODS: dict[str, Method] = {**OURS, **OTHERS}

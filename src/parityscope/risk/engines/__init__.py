@@ -1,0 +1,1 @@
+"""The engines: ways to take a mean over all inputs."""

@@ -1,0 +1,1 @@
+"""Light weights rounded to a lattice, with a proved error."""

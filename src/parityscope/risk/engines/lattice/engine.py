@@ -1,0 +1,257 @@
+"""Certified risk and gradient for any n and any attention, by rounding the lighter weights to a lattice.
+
+The hidden and the heaviest positions are visited pattern by pattern, exactly. The law of the others is tabulated over
+the cells of a lattice, with the first moments of what rounding left out. Where the loss is one polynomial across a cell
+the mean is exact; next to a cut of its pieces the residue is taken as normal, and what this can cost at most is added
+up.
+`docs/explanation/engines.md` derives the bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from parityscope.core.threads import single_threaded
+from parityscope.risk.cards import CARDS
+from parityscope.risk.engine import Job, OnPieces, one_by_one
+from parityscope.risk.engines.lattice.cuts import Task, Totals, add_straddling, gaussian_moment
+from parityscope.risk.engines.lattice.grid import Cells, Query, Table
+from parityscope.risk.engines.subsets import sums_by_position
+from parityscope.risk.means import Mean, RunMean
+from parityscope.risk.pieces.pieces import Pieces, Piecewise
+
+_UNIT = 2.0**-53
+_FIRST_CELLS = 1 << 14
+_WORK = 2.2e8  # cells × positions that reach them: about ten seconds with the gradient
+_MOST_CELLS = 1 << 22  # three dozen numbers each at most, and so less than 1.5 GB
+_PATTERNS = 16  # bits visited exactly when the pieces are polynomials of degree at most 2
+_MANY, _PATTERNS_OF_MANY = 400, 14  # with many bits more cells lie around every cut, and fewer patterns are visited
+# What a training needs is less than what a certificate needs: fewer exact bits and cells, in a thirtieth of the time.
+LOOSE, _PATTERNS_IF_LOOSE, _FIRST_CELLS_IF_LOOSE = 1e-6, 8, 1 << 12
+_PATTERNS_BY_CELL = 5  # otherwise: every pattern then visits all cells
+_HIDDEN_PATTERNS = 12  # hidden bits visited before any others; more of them go by weight
+
+
+def lattice_risk(
+    c: Tensor,
+    mask: Tensor,
+    pieces: Pieces,
+    tolerance: float,
+    *,
+    bias: float = 0.5,
+    want_gradient: bool = True,
+    patterns: int | None = None,
+) -> RunMean:
+    """Return E[L(y f(S))], its gradient and proved bounds on both, for one run; c (n,) float64, mask (n,) bool.
+
+    The lattice is refined until the bound on the value meets `tolerance` or a dozen seconds are spent.
+
+    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 − c/2:
+
+    >>> from parityscope.models.readouts import PiecewiseLinear
+    >>> from parityscope.risk.pieces.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
+    >>> c = torch.linspace(0.01, 0.03, 61, dtype=torch.float64)
+    >>> mean = lattice_risk(c, torch.arange(61) == 30, line, 1e-9)  # the hidden bit has weight 0.02
+    >>> round(mean.value, 9), mean.error_bound < 1e-9, mean.gradient_bound < 1e-9
+    (0.99, True, True)
+    """
+    pieces.check_domain(c[None], c.new_zeros(1))
+    by_cell = max(side.degree for side in pieces.sides()) > 2
+    loose = tolerance >= LOOSE
+    exact_bits = _PATTERNS_IF_LOOSE if loose else _PATTERNS if len(c) < _MANY else _PATTERNS_OF_MANY
+    query, table = _divide(c, mask, bias, patterns or (_PATTERNS_BY_CELL if by_cell else exact_bits))
+
+    def evaluated(cells: Cells) -> Totals:
+        functional = torch.zeros_like(cells.mass).repeat(2, 1, 1) if want_gradient else None
+        return _evaluate(query, table, cells, pieces, functional)
+
+    with single_threaded(), torch.no_grad():
+        most = int(min(_MOST_CELLS, _WORK / table.steps_per_cell))
+        cells = Cells.of(table, table.spacing(min(_FIRST_CELLS_IF_LOOSE if loose else _FIRST_CELLS, most)))
+        totals = evaluated(cells)
+        wanted = min(most, _cells_for(tolerance, totals.value_bound, pieces, cells.size))
+        if wanted > cells.size:
+            cells = Cells.of(table, table.spacing(wanted))
+            totals = evaluated(cells)
+        gradient = _gradient(len(c), query, table, cells, totals)
+    exact = pieces.error == 0.0 and want_gradient
+    return RunMean(
+        totals.value,
+        gradient,
+        float(totals.slope.sum()),
+        totals.value_bound + pieces.error,
+        pieces.error_is,
+        totals.slope_bound if exact else math.inf,
+    )
+
+
+def _cells_for(tolerance: float, bound: float, pieces: Pieces, cells: int) -> int:
+    """Return how many cells the tolerance needs: the bound falls with their square, with their number for jumps."""
+    aim = 0.4 * max(tolerance - pieces.error, 0.5 * tolerance)
+    if bound <= 2 * aim:
+        return cells
+    power = 1.0 if max(side.degree for side in pieces.sides()) == 0 else 0.5
+    return int(min(2.0 * _MOST_CELLS, cells * (bound / aim) ** power))
+
+
+def _divide(c: Tensor, mask: Tensor, bias: float, patterns: int) -> tuple[Query, Table]:
+    """Visit the hidden positions if they are few, then the heaviest; round the others."""
+    first = (
+        c.abs() + torch.where(mask, torch.inf, 0.0) if int(mask.sum()) <= min(patterns, _HIDDEN_PATTERNS) else c.abs()
+    )
+    order = first.argsort(descending=True, stable=True)
+    visited, rounded = order[:patterns], order[patterns:]
+    return Query.of(visited, c, mask, bias), Table.of(rounded, c, mask, bias)
+
+
+def _evaluate(query: Query, table: Table, cells: Cells, pieces: Pieces, functional: Tensor | None) -> Totals:
+    """Go through all patterns, label by label and row by row."""
+    totals = Totals(torch.zeros_like(query.sums), functional)
+    scale = float(table.weights.sum() + query.sums.abs().max()) + abs(cells.start)
+    for row in range(cells.mass.shape[0]):
+        for label in (0, 1):
+            where = torch.nonzero(query.label == label).flatten()
+            side = pieces.sides()[(label + row + table.flipped) % 2]
+            size = scale + float(side.centres.abs().max())
+            slack = 2 * (len(query.positions) + 16) * _UNIT * size
+            task = Task(side, where, query.sums[where], query.weight[where], row, slack)
+            if side.degree > 2:
+                _add_by_cell(task, cells, pieces.domain, totals)
+            else:
+                _add_by_range(task, cells, totals)
+            for j in range(len(side.cuts)):
+                add_straddling(task, j, cells, totals)
+    return totals
+
+
+def _add_by_range(task: Task, cells: Cells, totals: Totals) -> None:
+    """Add pieces of degree at most 2 over the cells that each covers, by differences of prefix moments."""
+    side, w, row = task.side, task.weight, task.row
+    prefix, half = cells.prefix[:, row], 0.5 * cells.spacing * cells.size
+    first, last = torch.zeros_like(task.where), torch.full_like(task.where, cells.size)
+    ends = [first, *(_rank(task, cut, cells) for cut in side.cuts), last]
+    jumps = w.new_zeros(2, cells.size + 1)
+    slopes, size, terms, steep = (torch.zeros_like(w) for _ in range(4))
+    for j, (c0, c1, c2) in enumerate(torch.nn.functional.pad(side.coefs, (0, 2 - side.degree)).tolist()):
+        low, high = ends[j], ends[j + 1]
+        m0, m1, m2 = prefix[:, high] - prefix[:, low]
+        u = task.shift + cells.middle - side.centres[j]
+        at_one = m1 + u * m0
+        at_two = m2 + u * (m1 + at_one)
+        totals.value += float(((c0 * m0 + c1 * at_one + c2 * at_two) * w).sum())
+        spread = (m0 * at_two).clamp_(min=0.0).sqrt_()  # E|S − centre| at most
+        terms += (abs(c0) * m0 + abs(c1) * spread + abs(c2) * at_two.abs()) * w
+        slopes += (c1 * m0 + 2 * c2 * at_one) * w
+        filled = (high > low) * w
+        far = u.abs() + half
+        size += filled * (abs(c0) + far * (abs(c1) + far * abs(c2)))
+        steep += filled * (abs(c1) + 2 * abs(c2) * far)
+        if totals.functional is not None:
+            for order, jump in enumerate((filled * (c1 + 2 * c2 * u), filled * 2 * c2)):
+                jumps[order].index_add_(0, low, jump).index_add_(0, high, jump, alpha=-1.0)
+    totals.slope[task.where] += slopes
+    totals.value_bound += cells.rounding * float(terms.sum()) + 2 * cells.prefix_rounding * float(size.sum())
+    totals.slope_bound += (2 * cells.prefix_rounding + _functional_rounding(cells)) * float(steep.sum())
+    if totals.functional is not None:
+        constant, linear = jumps.cumsum(1)[:, :-1]
+        totals.functional[0, row] += constant + linear * (cells.at - cells.middle)
+        totals.functional[1, row] += linear
+
+
+def _functional_rounding(cells: Cells) -> float:
+    """Return the relative error of the backward pass: a cumulative sum, the steps back, the products with the law."""
+    return _UNIT * (8 * len(cells.programme.steps) + min(cells.size, 1 << 15) + 64 + 2 * cells.size)
+
+
+def _add_by_cell(task: Task, cells: Cells, domain: tuple[float, float], totals: Totals) -> None:
+    """Add pieces of any degree cell by cell: L, L′ and L″ there and the moments of R; the rest is at most R³ L‴/6."""
+    row, slope = task.row, task.side.derivative()
+    curve = slope.derivative()
+    for where, shift, w in zip(task.where.tolist(), task.shift.tolist(), task.weight.tolist(), strict=True):
+        s = cells.at + shift
+        value, first, second = task.side(s), slope(s), curve(s)
+        mass, one, two = cells.mass[row], cells.first[row], cells.second[row]
+        totals.value += w * float((mass * value + one * first + 0.5 * two * second).sum())
+        totals.slope[where] += w * float((mass * first + one * second).sum())
+        if totals.functional is not None:
+            totals.functional[0, row].add_(first, alpha=w)
+            totals.functional[1, row].add_(second, alpha=w)
+    size, steep, third = (_largest(task.side, order, domain, cells.reach) for order in (0, 1, 3))
+    share, rounding = float(task.weight.sum()), cells.rounding + 64 * _UNIT
+    totals.value_bound += share * (rounding * size + third * gaussian_moment(3, cells.proxy) / 6)
+    totals.slope_bound += share * (rounding + _functional_rounding(cells)) * steep
+    totals.slope_bound += share * third * gaussian_moment(2, cells.proxy) / 2
+
+
+def _largest(side: Piecewise, order: int, domain: tuple[float, float], beyond: float) -> float:
+    """Return the most that a derivative of this order can be on any piece within the domain, and a little beyond."""
+    ends = torch.tensor([domain[0], *side.cuts.tolist(), domain[1]], dtype=torch.float64)
+    far = torch.maximum((ends[1:] - side.centres).abs(), (ends[:-1] - side.centres).abs()) + beyond
+    powers = range(order, side.degree + 1)
+    terms = [side.coefs[:, i].abs() * math.perm(i, order) * far ** (i - order) for i in powers]
+    return float(torch.stack(terms).sum(0).max())
+
+
+def _rank(task: Task, cut: Tensor, cells: Cells) -> Tensor:
+    """Return for every pattern the first cell at or beyond the cut."""
+    return ((cut - task.shift - cells.start) / cells.spacing).ceil().clamp(0, cells.size).long()
+
+
+def _gradient(n: int, query: Query, table: Table, cells: Cells, totals: Totals) -> Tensor:
+    """Collect E[L′ x_j]: from the slopes of the patterns, and from the programme run backwards."""
+    gradient = totals.slope.new_zeros(n)
+    if totals.functional is None:
+        return gradient
+    visited = sums_by_position(totals.slope.numpy()[None], len(query.positions))[0]
+    gradient[query.positions] = torch.from_numpy(visited)
+    functional = totals.functional
+    functional[0] -= cells.mean_residue * functional[1]  # the programme counts residues from 0
+    ones = cells.programme.by_position(functional)
+    gradient[table.positions] = torch.where(table.reflected, float(totals.slope.sum()) - ones, ones)
+    return gradient
+
+
+# Seconds at a tolerance of 1e-9, measured by benchmarks/lattice.py: a run, and a position of it.
+_RUN, _POSITION, _MOST = 0.15, 0.02, 10.0
+_RUN_IF_LOOSE, _PAIR_IF_LOOSE = 0.03, 3e-6  # for a tolerance as of a training: a run, and a position times n
+
+
+class Lattice(OnPieces):
+    """The law of the score over the cells of a lattice, with the moments of what rounding leaves out.
+
+    >>> from parityscope.models import ParityTransformer
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk.law import law_of
+    >>> from parityscope.risk.losses import named_loss
+    >>> job = Job(ParityTransformer(60, 3, temperature=0.5), law_of(Parity(60, (0, 20, 40))), named_loss("hinge"))
+    >>> bool(Lattice().evaluate(job).error_bound < 1e-9)
+    True
+    """
+
+    card = CARDS["lattice"]
+    foresees = False  # what it reaches depends on the weights
+    fair_bits = False
+
+    def limit(self, job: Job) -> str | None:
+        """It ends when its budget is spent, and says what it has reached."""
+        return None
+
+    def cost(self, job: Job) -> float:
+        """A pass over the positions, on as many cells as the budget allows."""
+        loose = job.tolerance >= LOOSE
+        run = _RUN_IF_LOOSE + _PAIR_IF_LOOSE * job.n**2 if loose else _RUN + _POSITION * job.n
+        return self.fit_seconds(job) + job.count * min(run, _MOST)
+
+    def takes_any_bound(self, job: Job) -> bool:
+        """A share of right signs jumps: its interval is narrow, and never as narrow as the error of a mean loss."""
+        return job.loss is None
+
+    def evaluate(self, job: Job) -> Mean:
+        """Return the mean of every run, with a proved bound on its gradient too."""
+        wanted = job.loss is not None and job.runs.want_gradient
+        return one_by_one(job, partial(lattice_risk, tolerance=job.tolerance, bias=job.law.bias, want_gradient=wanted))

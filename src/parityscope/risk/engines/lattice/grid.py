@@ -1,0 +1,223 @@
+"""Which positions are visited, which are rounded to a lattice, and the law of the rounded ones cell by cell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from parityscope.risk.engines.lattice.programme import Programme
+from parityscope.risk.engines.subsets import subset_products, subset_sums
+
+_UNIT = 2.0**-53  # relative error of one rounding
+_CANDIDATES = 4096  # spacings tried for one lattice
+_COMMON = 64  # weights that are multiples of a common part: that part is the smallest one divided by at most this
+_DEVIATIONS = 9.0  # of the residue, looked at around a cut; beyond lies 2·exp(−9²/2) = 5e-18
+_PREFIX_BLOCK = 16  # numbers added one after the other
+
+
+@dataclass(frozen=True)
+class Query:
+    """The positions that are visited one pattern at a time: sums, labels (0: +1, 1: −1) and probabilities.
+
+    >>> c, hidden = torch.tensor([0.5, 0.25], dtype=torch.float64), torch.tensor([True, False])
+    >>> query = Query.of(torch.tensor([0, 1]), c, hidden, 0.5)
+    >>> query.sums.tolist(), query.label.tolist(), query.weight.tolist()
+    ([0.0, 0.25, 0.5, 0.75], [0, 0, 1, 1], [0.25, 0.25, 0.25, 0.25])
+    """
+
+    positions: Tensor
+    sums: Tensor
+    label: Tensor
+    weight: Tensor
+
+    @staticmethod
+    def of(positions: Tensor, c: Tensor, mask: Tensor, bias: float) -> Query:
+        """Visit every pattern of the given positions."""
+        p = np.full((1, len(positions)), bias)
+        hidden, sums = (subset_sums(part[positions].double().numpy()[None])[0] for part in (mask, c))
+        label = torch.from_numpy(hidden % 2).long()
+        return Query(positions, torch.from_numpy(sums), label, torch.from_numpy(subset_products(1 - p, p)[0]))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The positions that are rounded, reflected so that no weight is negative: −c·x = −c + c·(1 − x).
+
+    >>> c, hidden = torch.tensor([0.5, -0.25], dtype=torch.float64), torch.tensor([True, True])
+    >>> table = Table.of(torch.tensor([0, 1]), c, hidden, 0.2)
+    >>> table.weights.tolist(), table.probability.tolist(), table.origin, table.flipped
+    ([0.5, 0.25], [0.2, 0.8], -0.25, True)
+    """
+
+    positions: Tensor
+    reflected: Tensor
+    weights: Tensor
+    probability: Tensor
+    hidden: Tensor
+    origin: float
+    flipped: bool
+
+    @staticmethod
+    def of(positions: Tensor, c: Tensor, mask: Tensor, bias: float) -> Table:
+        """Reflect the negative weights; a reflected hidden bit flips the label."""
+        weights, hidden = c[positions], mask[positions]
+        reflected = weights < 0
+        probability = torch.where(reflected, 1 - bias, torch.full_like(weights, bias))
+        flips = int((reflected & hidden).sum()) % 2 == 1
+        origin = float(weights[reflected].sum())
+        return Table(positions, reflected, weights.abs(), probability, hidden, origin, flips)
+
+    @property
+    def steps_per_cell(self) -> float:
+        """How many positions reach the average cell, lightest first; at least one.
+
+        >>> c = torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64)  # they reach a quarter, a half and all of the cells
+        >>> Table.of(torch.arange(3), c, torch.zeros(3, dtype=torch.bool), 0.5).steps_per_cell
+        1.75
+        """
+        reached = self.weights.sort().values.cumsum(0)
+        return max(1.0, float((reached / reached[-1]).sum())) if len(reached) and reached[-1] > 0 else 1.0
+
+    def spacing(self, cells: int) -> float:
+        """Return the distance of about `cells` cells at which the weights are best rounded.
+
+        Equal weights need one cell each:
+
+        >>> c = torch.full((50,), 0.06, dtype=torch.float64)
+        >>> Table.of(torch.arange(50), c, torch.zeros(50, dtype=torch.bool), 0.5).spacing(1000)
+        0.06
+        """
+        used = self.weights[self.weights > 0]
+        if not len(used):
+            return 1.0
+        total = float(used.sum())
+        common = float(used.min()) / torch.arange(1, _COMMON + 1, dtype=torch.float64)
+        left = (used - (used / common[:, None]).round() * common[:, None]).abs().sum(1)
+        exact = (left <= 4 * _UNIT * total) & (total / common <= cells)
+        if bool(exact.any()):
+            return float(common[exact][0])
+        target = total / cells
+        tried = [target * (1 + 0.25 * torch.arange(_CANDIDATES // 8, dtype=torch.float64) * 8 / _CANDIDATES)]
+        for reference in (float(used.max()), float(used.median())):
+            first, last = math.ceil(reference / (1.25 * target)), math.floor(reference / target)
+            if 1 <= first <= last:
+                share = max(1, (last - first + 1) // (_CANDIDATES // 2))
+                tried.append(reference / torch.arange(first, last + 1, share, dtype=torch.float64))
+        every = torch.cat(tried)
+        left = (used - (used / every[:, None]).round() * every[:, None]).square().sum(1)
+        return float(every[left.argmin()])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The law of the rounded positions: cell M lies at start + spacing·M, and S there is that plus a residue R.
+
+    R has mean 0 over all cells, |R| ≤ reach, and tails P(|R| ≥ t) ≤ 2 exp(−t²/2·proxy²). Two weights of 0.3 and 0.7 on
+    a lattice of spacing 0.5 are one cell each, and leave −0.2 and 0.2:
+
+    >>> c, hidden = torch.tensor([0.3, 0.7], dtype=torch.float64), torch.tensor([False, False])
+    >>> cells = Cells.of(Table.of(torch.tensor([0, 1]), c, hidden, 0.5), 0.5)
+    >>> cells.mass.tolist(), round(cells.reach, 9), cells.deviation.square()[0].round(decimals=9).tolist()
+    ([[0.25, 0.5, 0.25]], 0.2, [0.0, 0.04, 0.0])
+    """
+
+    programme: Programme
+    start: float
+    spacing: float
+    mean_residue: float  # of the bits as the programme counts them
+    reach: float
+    proxy: float
+    mass: Tensor  # (rows, cells)
+    first: Tensor  # E[R; M]
+    second: Tensor  # E[R²; M]
+
+    @staticmethod
+    def of(table: Table, spacing: float) -> Cells:
+        """Round the weights and run the programme."""
+        up = (table.weights / spacing).round()
+        residue, p = table.weights - up * spacing, table.probability
+        programme = Programme(up.long().tolist(), residue.tolist(), p.tolist(), table.hidden.tolist())
+        mass, first, second = programme.law()
+        mean = float((residue * p).sum())
+        second = second.sub_(first, alpha=2 * mean).add_(mass, alpha=mean * mean)
+        first = first.sub_(mass, alpha=mean)
+        return Cells(
+            programme,
+            table.origin + mean,
+            spacing,
+            mean,
+            float((residue.abs() * torch.maximum(p, 1 - p)).sum()),
+            0.5 * float(residue.square().sum().sqrt()),
+            mass,
+            first,
+            second,
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.mass.shape[1]
+
+    @cached_property
+    def at(self) -> Tensor:
+        """Where the cells lie."""
+        return self.start + self.spacing * torch.arange(self.size, dtype=torch.float64)
+
+    @property
+    def rounding(self) -> float:
+        """The relative error of a mass; moments i have as much relative to reach^i."""
+        return 8 * (len(self.programme.steps) + 16) * _UNIT
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """E[R | M]."""
+        return self.first / self.mass.clamp(min=torch.finfo(torch.float64).tiny)
+
+    @cached_property
+    def deviation(self) -> Tensor:
+        """The standard deviation of R in each cell, never too small by rounding."""
+        square = self.second / self.mass.clamp(min=torch.finfo(torch.float64).tiny) - self.mean.square()
+        return (square.clamp(min=0.0) + 32 * self.rounding * self.reach**2).sqrt_()
+
+    @cached_property
+    def window(self) -> float:
+        """How far from a cut a residue is looked at."""
+        return min(self.reach, _DEVIATIONS * self.proxy)
+
+    @property
+    def middle(self) -> float:
+        """Half way between the first and the last cell."""
+        return self.start + 0.5 * self.spacing * (self.size - 1)
+
+    @cached_property
+    def prefix(self) -> Tensor:
+        """Moments 0, 1, 2 of the rounded sum about the middle, over the cells before each: (3, rows, cells + 1)."""
+        s = self.at - self.middle
+        second = self.second + 2 * s * self.first + s * s * self.mass
+        return torch.stack([prefix_sums(x) for x in (self.mass, self.first + s * self.mass, second)])
+
+    @property
+    def prefix_rounding(self) -> float:
+        """The relative error of a prefix sum of as many numbers, without that of the numbers."""
+        levels = math.ceil(math.log(max(2, self.size), _PREFIX_BLOCK))
+        return (_PREFIX_BLOCK + 4) * levels * _UNIT
+
+
+def prefix_sums(x: Tensor) -> Tensor:
+    """Return sums over the entries before each and over all: (rows, m) -> (rows, m + 1), in blocks, rounded little.
+
+    >>> prefix_sums(torch.ones(1, 3, dtype=torch.float64)).tolist()
+    [[0.0, 1.0, 2.0, 3.0]]
+    """
+    rows, m = x.shape
+    if m <= _PREFIX_BLOCK:
+        return torch.nn.functional.pad(x.cumsum(1), (1, 0))
+    blocks = -(-m // _PREFIX_BLOCK)
+    padded = torch.nn.functional.pad(x, (0, blocks * _PREFIX_BLOCK - m)).view(rows, blocks, _PREFIX_BLOCK).cumsum(2)
+    before = prefix_sums(padded[:, :, -1].contiguous())[:, :-1]
+    return torch.nn.functional.pad((padded + before[:, :, None]).view(rows, -1)[:, :m], (1, 0))

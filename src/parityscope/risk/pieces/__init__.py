@@ -1,0 +1,1 @@
+"""A loss of a readout as piecewise polynomials."""

@@ -1,0 +1,153 @@
+"""From a readout and a loss to piecewise polynomials of the score: exact where they are, fitted where smooth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from torch import Tensor
+
+from parityscope.core.errors import InvalidInput
+from parityscope.models.additive import AdditiveScore
+from parityscope.models.readouts import Analytic, PiecewiseLinear, Readout
+from parityscope.risk.pieces.agreement import check_analytic, check_linear, check_signs
+from parityscope.risk.pieces.fitted import fitted_pieces
+from parityscope.risk.pieces.pieces import TIE, Pieces, accuracy, correlation, hinge, label_noise
+from parityscope.risk.pieces.smooth import logistic, smooth_hinge
+
+HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
+_PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is known of a range serves the next step too
+
+
+def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
+    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j.
+
+    >>> import torch
+    >>> score_range(torch.tensor([0.5, -1.2]), torch.tensor(0.1))  # S between −1.1 and 0.6
+    (-1.25, 0.75)
+    """
+    c, b = weights.detach().cpu().numpy(), offset.detach().cpu().numpy()
+    low, high = (np.minimum(c, 0).sum(-1) + b).min(), (np.maximum(c, 0).sum(-1) + b).max()
+    if not (math.isfinite(low) and math.isfinite(high)):  # a training that diverges: its risk is no number anyway
+        return -1.0, 1.0
+    return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
+
+
+def piecewise_linear_of(readout: Readout) -> PiecewiseLinear | None:
+    """Return the piecewise-linear function that a readout names; what is none is refused.
+
+    >>> from parityscope.models import Cosine
+    >>> piecewise_linear_of(Cosine()) is None
+    True
+    """
+    linear = readout.piecewise_linear()
+    if linear is not None and not isinstance(linear, PiecewiseLinear):
+        raise InvalidInput(
+            f"piecewise_linear() of {type(readout).__name__} must return a parityscope.PiecewiseLinear or None, got"
+            f" {linear!r:.60}"
+        )
+    return linear
+
+
+def exact_pieces(score: AdditiveScore, loss: str) -> bool:
+    """Return whether the loss is piecewise polynomial in the score as it is, without any fit.
+
+    >>> import torch
+    >>> from parityscope.models import Triangle, ZigZag
+    >>> c = torch.full((3,), 0.5, dtype=torch.float64)
+    >>> [exact_pieces(AdditiveScore(c, torch.zeros(()), one), "hinge") for one in (Triangle(2), ZigZag(2, 0.01))]
+    [True, False]
+    """
+    return piecewise_linear_of(score.readout) is not None and loss in (*HINGE_POWERS, "log-correlation")
+
+
+def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float, reach: tuple[float, float]) -> Pieces:
+    """Return the loss as a function of the score, where the score can go.
+
+    Piecewise-linear readouts with a hinge loss or the correlation are exact. The logistic loss behind them, and hinge
+    losses behind analytic readouts, are fitted to within `tolerance` with a proved error, and everything else through
+    the readout's `forward`, with an estimated one.
+
+    >>> import torch
+    >>> from parityscope.models import Cosine, Triangle
+    >>> c, at = torch.full((3,), 0.5, dtype=torch.float64), torch.tensor([0.25], dtype=torch.float64)
+    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
+    >>> loss_pieces(score, "hinge", 0.0, 1e-9, (0, 2)).plus(at).item()  # 1 − f(¼)
+    0.5
+    >>> fit = loss_pieces(score._replace(readout=Cosine()), "hinge", 0.0, 1e-9, (0, 2))
+    >>> abs(fit.plus(at).item() - (1 - 0.5**0.5)) < fit.error < 1e-9, fit.error_is
+    (True, 'estimated')
+    """
+    readout = score.readout
+    linear, smooth = piecewise_linear_of(readout), readout.analytic()
+    if linear is not None:
+        check_linear(readout, linear, reach)
+        exact = _linear_pieces(linear, loss, noise, reach, tolerance)
+        return exact if linear.error == 0 else _with_error(exact, linear, loss, reach)
+    if smooth is not None and loss in HINGE_POWERS:
+        check_analytic(readout, smooth, reach)
+        return _smooth_pieces(smooth, HINGE_POWERS[loss], noise, reach, tolerance)
+    return fitted_pieces(readout, loss, noise, reach, tolerance)
+
+
+def _linear_pieces(f: PiecewiseLinear, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
+    if loss in HINGE_POWERS:
+        return _hinge_pieces(f, HINGE_POWERS[loss], noise)
+    if loss == "log-correlation":
+        return _correlation_pieces(f, noise)
+    return _logistic_pieces(f, noise, reach, tolerance)
+
+
+@lru_cache(maxsize=64)
+def _with_error(pieces: Pieces, f: PiecewiseLinear, loss: str, reach: tuple[float, float]) -> Pieces:
+    """Count the stated error of an approximation, as much as the loss enlarges it: 2(1 + |ŷ|) + error if squared."""
+    ends = [f.values[0] + f.left * (reach[0] - f.knots[0]), f.values[-1] + f.right * (reach[1] - f.knots[-1])]
+    largest = max(map(abs, (*f.values, *ends)))
+    steep = 2 * (1 + largest) + f.error if loss == "squared-hinge" else 1.0
+    return replace(pieces, error=pieces.error + steep * f.error, domain=reach)
+
+
+@lru_cache(maxsize=64)
+def _hinge_pieces(f: PiecewiseLinear, power: int, noise: float) -> Pieces:
+    return label_noise(hinge(f, power), noise) if noise else hinge(f, power)
+
+
+@lru_cache(maxsize=64)
+def _correlation_pieces(f: PiecewiseLinear, noise: float) -> Pieces:
+    return label_noise(correlation(f), noise) if noise else correlation(f)
+
+
+@lru_cache(maxsize=64)
+def _logistic_pieces(f: PiecewiseLinear, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
+    pieces = logistic(f, domain, tol=tolerance)
+    return label_noise(pieces, noise) if noise else pieces
+
+
+@lru_cache(maxsize=64)
+def _smooth_pieces(f: Analytic, power: int, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
+    pieces = smooth_hinge(f, domain, power, tol=tolerance)
+    return label_noise(pieces, noise) if noise else pieces
+
+
+def sign_pieces(score: AdditiveScore, reach: tuple[float, float]) -> Pieces | None:
+    """Return the share of right signs as a function of the score; a prediction of 0 (up to rounding) counts as −1.
+
+    >>> import torch
+    >>> from parityscope.models import Triangle
+    >>> at = torch.tensor([0.0, 0.5, 1.0, 2.0], dtype=torch.float64)
+    >>> score = AdditiveScore(torch.ones(2, dtype=torch.float64), torch.zeros(()), Triangle(2))
+    >>> sign_pieces(score, (0, 2)).plus(at).tolist()
+    [1.0, 0.0, 0.0, 1.0]
+    """
+    linear = score.readout.sign_equivalent(*reach)
+    if linear is None:
+        return None
+    check_signs(score.readout, linear, reach)
+    return _accuracy_pieces(linear)
+
+
+@lru_cache(maxsize=64)
+def _accuracy_pieces(f: PiecewiseLinear) -> Pieces:
+    return accuracy(f)
