@@ -28,10 +28,11 @@ def introduction(mo):
         """
         # Heads find the hidden bits
 
-        The label is the parity of *k* of *n* bits. Each head puts attention on positions; the sum of all attention
-        gives every bit a weight *c*, and the answer is a function of S = Σ *c x*. Learning means moving the weights
-        onto the hidden bits. Three recipes: `bounded` (this project's default), `repaired` (the paper's circle with
-        a bounded readout), `as-coded` (the paper's published code; it often fails).
+        In this notebook you can watch attention heads learn a hidden parity. The label is the parity of *k* of *n*
+        bits. Each head distributes its attention over the positions. The sum of the attention of all heads gives
+        every bit a weight *c*, and the prediction is a function of S = Σ *c x*. Learning means moving the weights
+        onto the hidden bits. You can choose between three recipes: `bounded` (this project's default), `repaired`
+        (the paper's circle with a bounded readout) and `as-coded` (the paper's published code, which often fails).
         """
     )
 
@@ -105,10 +106,10 @@ def about_the_landscape(mo):
         """
         ## The risk as a landscape
 
-        On the circle a head is an arrow with an angle. Turn the first two heads, leave all else as it is at the
-        chosen moment, and colour every pair of angles by the exact risk. Dotted lines are the angles of hidden
-        bits; the white path is where the training went. (For `bounded` heads are not on a circle, so the landscape
-        is drawn for `repaired` instead.)
+        On the circle a head is a vector with an angle. The picture shows the exact risk as a function of the angles
+        of the first two heads, with everything else fixed at the chosen moment. Dotted lines are the angles of the
+        hidden bits, and the white path is the path of the training. (With `bounded`, heads are not on a circle, so
+        the landscape is drawn for `repaired` instead.)
         """
     )
 
@@ -182,9 +183,9 @@ def checks(moments, problem, recipe, risk, run):
 def next_steps(mo):
     mo.md(
         """
-        **Try:** `as-coded` with k = 4 on several seeds; `repaired` on the same ones. Then move the moment slider
-        and watch the landscape change as heads grow longer: at first it is smooth, in the end it is flat but for
-        narrow valleys, which is why the start must not be sharp.
+        **Try** `as-coded` with k = 4 on several seeds, and `repaired` on the same ones. Then move the slider for the
+        moment of the training and watch the landscape change as the norms of the heads grow. At first it is smooth.
+        At the end it is flat except for narrow valleys, which is why a sharp initialisation fails.
         """
     )
 

@@ -1,4 +1,4 @@
-"""Is Theorem 5 true? Run every step it asks for, split the gradient, and let the project's own check decide.
+"""Is Theorem 5 true? Run every step it requires, split the gradient, and let the project's own check decide.
 
 marimo edit docs/notebooks/is_theorem_5_true.py    # in a browser, with sliders
 python docs/notebooks/is_theorem_5_true.py         # as a script, with the sliders where they start
@@ -33,11 +33,11 @@ def statement(mo):
         """
         # Is Theorem 5 true?
 
-        Theorem 5 of H1 (arXiv 2502.07553v1): gradient descent on *k* heads from random unit directions, at
-        temperature 1/n, with the zig-zag readout and the squared hinge loss, brings the population risk from 1 to 0
-        at a linear rate. The proof gives the rate and the number of steps, so the statement can be run. At n = 4, k
-        = 2 the promised number of steps is affordable, if one takes larger steps than the proof does; the risk must
-        never rise for that to be fair.
+        In this notebook you test Theorem 5 of H1 (arXiv 2502.07553v1). It states that gradient descent on *k* heads
+        from random unit directions, at temperature 1/n, with the zig-zag readout and the squared hinge loss, reduces
+        the population risk from 1 to 0 at a linear rate. The proof gives the learning rate and the number of steps,
+        so the statement can be run. At n = 4, k = 2 the number of steps is affordable with a larger learning rate
+        than that of the proof. For a fair test the risk must then never increase.
         """
     )
 
@@ -93,8 +93,8 @@ def stationary(goal, mo, ps, run, torch):
     print(f"the risk never rose: {never_rose}; {len(stuck)} seeds stand above {goal}")
     resting = [f"| {run.seeds[i]} | {run.problems[i].support} | {run.risk[i]:.4f} | {gradient[i]:.1e} |" for i in stuck]
     mo.md(
-        "The seeds that did not get there, and the length of their gradient. Where it is nearly 0 they are not on "
-        "their way: they have arrived.\n\n| seed | hidden | risk | gradient |\n|---|---|---|---|\n" + "\n".join(resting)
+        "These are the seeds that did not reach the goal, with the norm of their gradient. Where it is nearly 0, the "
+        "descent has converged.\n\n| seed | hidden | risk | gradient |\n|---|---|---|---|\n" + "\n".join(resting)
     )
     return gradient, never_rose, stuck
 
@@ -103,11 +103,11 @@ def stationary(goal, mo, ps, run, torch):
 def about_the_split(mo):
     mo.md(
         """
-        ## Why: the part of the gradient that does not know what is hidden
+        ## Why: the part of the gradient that does not depend on the hidden set
 
-        The risk is R + D: R would be the same if another set were hidden, D depends on it. Below, the lengths of
-        their gradients at the start, for growing sharpness of the start (the theorem starts at sharpness n), for
-        the paper's readout and loss and for the bounded readout cos(πS) with hinge.
+        The risk is R + D, where R is the same for every hidden set and only D depends on it. The picture shows the
+        norms of their gradients at initialisation, against the sharpness of the initialisation (the theorem has
+        sharpness n), for the paper's readout and loss and for the bounded readout cos(πS) with hinge loss.
         """
     )
 
@@ -164,10 +164,10 @@ def about_the_check(mo):
         """
         ## The project's own check
 
-        `parityscope claims` has every numbered statement of the papers with a criterion, from which its verdict
-        follows. Three that bear on Theorem 5, at the smallest scale: the softmax derivative it uses (in the proof of
-        Lemma 14), the condition that every stationary point is a minimum (Lemma 8), and that the gradients of single
-        examples never oppose each other (Lemma 17).
+        `parityscope claims` checks every numbered statement of the papers against a criterion, from which its verdict
+        follows. Here are three that are used for Theorem 5, at the smallest scale: the derivative of the softmax (in
+        the proof of Lemma 14), the condition that every stationary point is a minimum (Lemma 8), and that the
+        gradients of two examples never have a negative inner product (Lemma 17).
         """
     )
 
