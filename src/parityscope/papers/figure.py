@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the names of the scales are completed without waiting for t
 
     from parityscope.records import Config, Row
 
-Scale = Literal["smoke", "demo", "reference", "paper"]
+Scale = Literal["smoke", "demo", "reference"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 

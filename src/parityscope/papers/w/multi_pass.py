@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterable
 
 from parityscope.papers.w.over_seeds import Cell
-from parityscope.papers.w.settings import DecoderRow, ShownDecoder, laptop, narrow, paper, smoke
+from parityscope.papers.w.settings import DecoderRow, ShownDecoder, laptop, narrow, smoke
 
 # Found by search on seeds below 1000: among the smallest problems that a pool can teach where fresh samples do not, in
 # as many steps.
 POOL_N, POOL_K = 14, 3
 POOLS = (150, 600, 2400, None)
-PAPER_POOLS = (5_000, 10_000, 50_000, 100_000, 1_000_000)
 _REFERENCE_STEPS = 1000
-_PAPER_STEPS = 10**4 * 1000 // 512  # Figure 4: 10 000 samples, 1000 epochs
 
 
 def reference_pool(label: str, pool: int | None, layers: int = 1, heads: int = 4, seed: int = 0) -> ShownDecoder:
@@ -37,17 +35,6 @@ def demo_pool(label: str, pool: int | None, heads: int = 4) -> ShownDecoder:
     """
     usual = {"chain_of_thought": False, "start_gain": 1.0, "steps": 600, "evaluate_every": 25}
     return narrow(label, POOL_N, POOL_K, pool=pool, heads=heads, **usual)
-
-
-def paper_pool(label: str, pool: int | None, layers: int, heads: int) -> ShownDecoder:
-    """Return W's training of the (20, 6) problem without chain of thought on a pool.
-
-    >>> own = paper_pool("", 10_000, 4, 4).training
-    >>> (own.n, own.k), round(own.steps * own.batch / own.pool)  # epochs
-    ((20, 6), 1000)
-    """
-    usual = {"chain_of_thought": False, "steps": _PAPER_STEPS, "evaluate_every": 50}
-    return paper(label, 20, 6, pool=pool, layers=layers, heads=heads, **usual)
 
 
 def smoke_pool(label: str, pool: int | None, heads: int = 1, seed: int = 0) -> ShownDecoder:

@@ -20,10 +20,9 @@ from parityscope.records import Config, Row
 from parityscope.runs.decoder import DecoderNumbers, DecoderTraining
 from parityscope.training.decoders import CROSSINGS, DecoderSettings
 
-PAPER_RATES = (6e-5, 8e-5, 1e-4)
 CHAIN, ANSWER = "with CoT", "without CoT"  # labels
 FRESH = range(2000, 2005)  # seeds of the reference run: no setting was chosen on them
-_PAPER_BUDGET, _PAPER_WIDTH = 10**7, 720
+_PAPER_WIDTH = 720
 _CHANCE = 0.5
 _Group = TypeVar("_Group", int, tuple[int, int, int])
 
@@ -78,8 +77,8 @@ def laptop(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
     with one head, W's shape, k = 2 and 3 are not: `W-plateau` shows why.
 
     >>> own = laptop("", 20, 3, steps=400).training
-    >>> own.width, own.heads, round(own.learning_rate / paper("", 20, 3).training.learning_rate)
-    (128, 8, 10)
+    >>> own.width, own.heads, own.start_gain
+    (128, 8, 2.3717)
     """
     width = changes.get("width", 128)
     usual = {
@@ -91,24 +90,6 @@ def laptop(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
         "batch": 256,
         "held_out": 1024,
         "evaluate_every": 10,
-    }
-    return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
-
-
-def paper(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
-    """Return W's own settings (Appendix C.1): width 720, MLP 3072, Adam, linear decay, batch 512, 10⁷ samples.
-
-    >>> own = paper(CHAIN, 30, 4).training
-    >>> own.width, own.mlp_width, own.steps * own.batch <= 10**7 < (own.steps + 1) * own.batch
-    (720, 3072, True)
-    """
-    usual = {
-        "width": _PAPER_WIDTH,
-        "mlp_width": 3072,
-        "learning_rate": 1e-4,
-        "batch": 512,
-        "steps": _PAPER_BUDGET // 512,
-        "evaluate_every": 20,
     }
     return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
 

@@ -31,7 +31,7 @@ TEXT = (
     "Random-sign positions (bounded) know no neighbours and serve as control; the dotted line trains on drawn "
     "examples instead of the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12, "paper": 150}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12}
 _MIDDLE = 0.25  # a head within a quarter of a step from the middle between the two bits
 
 
@@ -99,7 +99,6 @@ CONFIGS: dict[Scale, list[Distances]] = {
     "smoke": _configs(9, 6, 4, 1000, steps=150),
     "demo": _configs(20, 8, 8, 2000, steps=600),
     "reference": _configs(20, 12, 16, 2000),
-    "paper": _configs(20, 20, 64, 16000, steps=4000),
 }
 
 

@@ -26,7 +26,7 @@ TEXT = (
     " training. This is the attention the model uses, temperature included. Each row shows the first seed that "
     "learned, or seed 0 if none did; the share of all seeds stands in the title."
 )
-COST: dict[Scale, float] = {"smoke": 4, "demo": 8, "reference": 39, "paper": 80}
+COST: dict[Scale, float] = {"smoke": 4, "demo": 8, "reference": 39}
 
 
 def _configs(

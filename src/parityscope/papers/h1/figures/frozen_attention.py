@@ -42,7 +42,7 @@ TEXT = (
     "(repaired) and on drawn examples (bounded). A constant 0 has risk 1. Right: ‖α‖‖β‖ of the trained FFNN-1; "
     "Theorem 11 says nothing above the dotted line n/(5m²), where its margin is used up."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14}
 _HEADS = 3
 
 
@@ -186,7 +186,6 @@ CONFIGS: dict[Scale, list[Heads]] = {
     "smoke": _configs((6, 8), 4, 8, 30, 500),
     "demo": _configs((8, 16, 24), 4, 8, 200, 4000),
     "reference": _configs((8, 16, 24), 8, 16, 300, 4000),
-    "paper": _configs((8, 12, 16, 20, 24, 32), 32, 64, 10_000, 16_000),
 }
 
 

@@ -34,7 +34,7 @@ TEXT = (
     "readout repaired, and with our own recipe, every head ends on a hidden bit. All descend on the population risk, "
     "so this is about optimisation; H1-success and H2-samples have examples instead."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 25, "paper": 1300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 25}
 _PANELS = {
     "as-written": "H1 as written",
     "as-coded": "H1 as coded",
@@ -114,7 +114,6 @@ CONFIGS: dict[Scale, list[Film]] = {
     "smoke": _films(2, written=(2, 4), coded=40, ours=40),
     "demo": _films(4, written=(1, 150), coded=800, ours=2000),
     "reference": _films(8, written=(8, 1000), coded=2000, ours=2000),
-    "paper": _films(32, written=(32, 2000), coded=4000, ours=4000),
 }
 
 

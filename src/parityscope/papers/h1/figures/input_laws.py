@@ -31,7 +31,7 @@ TEXT = (
     "coins, on the population and on drawn examples. On the population label noise only scales the correlation, so "
     "it cannot matter there; from examples it does."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11}
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
 _FLOOR = 1e-12  # drawn for anything smaller
 
@@ -99,7 +99,6 @@ CONFIGS: dict[Scale, list[Constructions | ShownTraining]] = {
     "smoke": _configs(6, 2, 4, 500, (0.5, 0.3), (0.0, 0.1)),
     "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.2, 0.4)),
     "reference": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
-    "paper": _configs(16, 3, 64, 8000, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)),
 }
 
 

@@ -33,7 +33,7 @@ TEXT = (
     "there is no proof that it stays flat. Repaired starts with the same attention. Right: seeds that learned, over "
     "all sizes, with 95 % intervals. All of them see the population, so this is about optimisation, not about data."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 240, "paper": 40_000}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 240}
 _TOLERANCE = 1e-4  # of the mean loss at every step
 _FACTORS = (0.3, 1.0, 3.0, 10.0)
 _WRITTEN, _CODED, _REPAIRED = _RECIPES = ("as written", "as coded", "repaired")
@@ -147,10 +147,6 @@ CONFIGS: dict[Scale, list[LargeTraining]] = {
         *_grid([(200, 2), (200, 3)], (1.0,), 2, 25),
         *_longer(60, 2, written=800, coded=400, own=250),
         _shown(_WRITTEN, 60, 2, 1.0, 2, steps=25, record_every=1, smoothing=0.01),
-    ],
-    "paper": [
-        *_grid([(n, k) for n in (60, 100, 200) for k in (2, 3)], _FACTORS, 8, 400, 10),
-        *_longer(60, 2, written=10_000, coded=10_000, own=10_000),
     ],
 }
 

@@ -30,10 +30,10 @@ TEXT = (
     "trained together; averaging the heads as in H1 would only allow symmetric functions. FFNN-1: one hidden layer "
     "on all n bits, as wide as the same number of trained numbers allows. Both see the same fresh examples, Adam on "
     "the hinge loss, the best of several rates. A run learned when it classifies more than 99 % of 2^14 fresh "
-    "examples right. Training is short below paper scale, so a run that has not learned might with more steps. As n "
+    "examples right. Training is short, so a run that has not learned might with more steps. As n "
     "grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 11, "reference": 22, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 11, "reference": 22}
 Architecture = Literal["attention", "FFNN-1"]
 _ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 _HEADS_PER_BIT, _WIDTH, _START_RADIUS, _CHECKED_ON = 2, 16, 2.0, 2**14
@@ -168,7 +168,6 @@ CONFIGS: dict[Scale, list[FunctionTraining]] = {
     "smoke": _configs((8,), 3, 15, 64, (0.03,)),
     "demo": _configs((16, 64), 4, 150, 128, (0.1, 0.03)),
     "reference": _configs((16, 64), 8, 250, 128, (0.1, 0.03)),
-    "paper": _configs((16, 32, 64, 128), 32, 10_000, 512, (0.1, 0.03, 0.01)),
 }
 
 

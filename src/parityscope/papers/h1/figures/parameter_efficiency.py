@@ -35,7 +35,7 @@ TEXT = (
     "numbers per head) descends on the population. The dotted line is n + 3, an FFNN-1 of one neuron: with fewer "
     "numbers some bit has no edge, and then no training can beat one half (Prop. 4)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23}
 _NETWORK, _FRESH, _POPULATION = _KINDS = ("FFNN-1", "bounded, fresh examples", "repaired, population")
 _EXACT_BITS, _ESTIMATE_EXAMPLES = 16, 2**14
 
@@ -103,9 +103,6 @@ CONFIGS: dict[Scale, list[GrowingNetwork | ShownTraining]] = {
     "smoke": _configs((5, 6), (2,), 4, 60, 64, widths=(1, 8)),
     "demo": _configs((8, 16, 32), (3,), 4, 300, 128, rates=(0.03,)),
     "reference": _configs((8, 16, 32), (3,), 8, 600, 128),
-    "paper": _configs(
-        (8, 12, 16, 20, 32, 64), (2, 3), 16, 20_000, 512, widths=(1, 2, 3, 4, 6, 8, 16), rates=(0.03, 0.01, 3e-3)
-    ),
 }
 
 

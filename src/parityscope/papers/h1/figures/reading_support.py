@@ -34,7 +34,7 @@ TEXT = (
     "was right for good and when accuracy first passed 99 %; below the line reading comes first. N is the number of "
     "drawn examples; the other runs train on the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 9, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 9}
 _GAPS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 _CHECKED_ON = 32  # fresh examples; a wrong reading agrees with all of them with probability 2⁻³²
 _GROWTH = 1.2  # stages are spaced like this, because little happens late
@@ -117,7 +117,6 @@ CONFIGS: dict[Scale, list[SupportReading]] = {
     "smoke": _configs(6, 4, (100,), 20, 60),
     "demo": _configs(12, 8, (200, 400, 2000), 60, 600),
     "reference": _configs(12, 16, (200, 400, 2000), 100, 600),
-    "paper": _configs(16, 64, (500, 1000, 2000, 8000), 1000, 2000),
 }
 
 

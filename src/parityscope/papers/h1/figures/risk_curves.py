@@ -24,7 +24,7 @@ TEXT = (
     "astronomically small. As written, the risk does not move at that rate; at a rate of 0.04/k² it falls, to strict "
     "minima (H1-where-it-ends) and plateaus."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 17, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 17}
 
 
 _PROVED = "as written, Theorem 5's rate"
@@ -51,7 +51,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _configs(8, 2, 3, steps=100),
     "demo": _configs(12, 3, 8, written={"steps": 60}, coded={"steps": 1000}),
     "reference": _configs(12, 3, 16),
-    "paper": _configs(16, 3, 32),
 }
 
 

@@ -21,7 +21,7 @@ TEXT = (
     "start means H1's own: radius 1 at temperature 1/n. H1 as written descends at rate 0.04/k²: its heads move, and "
     "every step lowers the risk. At the rate of its proof, 4·10⁻⁸ and less, they do not move (first row)."
 )
-COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68}
 _LABELS = {"as-written": "H1 as written", "as-coded": "H1 as coded"}
 _PROVED = "H1 as written, the proof's rate"
 
@@ -87,17 +87,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
         *(_samples(16, k, 8000, 32) for k in (2, 3, 4)),
         *(_samples(20, k, 16000, 32) for k in (3, 4)),
         _samples(100, 2, 4000, 32),
-    ],
-    "paper": [
-        *(
-            one
-            for n in (12, 16)
-            for k in (2, 3, 4, 5)
-            for one in (_written(n, k, 100), _coded(n, k, 100), *_own(n, k, 100))
-        ),
-        *(one for n in (20, 24) for k in (2, 3, 4, 5) for one in (_coded(n, k, 100), *_own(n, k, 100))),
-        *(one for n, k in ((40, 5), (100, 5), (100, 10), (1000, 5), (1000, 10)) for one in _own(n, k, 100)),
-        *(_samples(n, k, N, 100) for n, k, N in ((12, 3, 4000), (16, 3, 8000), (20, 4, 16000), (100, 2, 4000))),
     ],
 }
 

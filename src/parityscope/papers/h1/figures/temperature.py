@@ -27,7 +27,7 @@ TEXT = (
     "stopped, which is what makes attention sharp (as coded has no stopping rule and uses all its steps). As written "
     "trains at a rate of 0.1, its theorem's own rate never moves; dotted lines train on drawn examples."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 12, "reference": 19, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 12, "reference": 19}
 Start = Literal["own radius", "own sharpness"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
@@ -119,7 +119,6 @@ CONFIGS: dict[Scale, list[TemperatureTraining]] = {
     ],
     "demo": _all(12, 3, 8, 2000, {"as-coded": 250, "as-written": 30, "repaired": 600}),
     "reference": _all(12, 3, 16, 2000, {"as-coded": 400, "as-written": 100, "repaired": 1000}),
-    "paper": _all(16, 3, 64, 8000, {"as-coded": 4000, "as-written": 1000, "repaired": 3000}),
 }
 
 

@@ -30,7 +30,7 @@ TEXT = (
     "through one of them, along the eigenvectors of its Hessian. What is neither still falls, slowly: along valleys in "
     "which heads grow without end, past saddles, on plateaus."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 120, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 120}
 EndsRow = Row[Ends, EndsNumbers]
 FullRow = Row[FullMatrix, FullMatrixNumbers]
 _KINDS = ("end in a strict minimum", "learn", "learn, all of A trained")

@@ -27,7 +27,7 @@ TEXT = (
     " step and from initial scores of variance 1/log d with a step of 4 log d. Right, against the initial variance"
     " at one d: too little and both heads stay on both bits, too much and attention starts on wrong ones."
 )
-COST: dict[Scale, float] = {"smoke": 1.5, "demo": 8, "reference": 25, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.5, "demo": 8, "reference": 25}
 _FLOOR = 1e-6
 
 
@@ -72,11 +72,6 @@ CONFIGS: dict[Scale, list[ShownStart]] = {
     "reference": [
         *(one for n in (100, 300, 1000, 3000, 10_000, 100_000) for one in _both(n, 32)),
         *_scan(3000, 24),
-    ],
-    "paper": [
-        *(one for n in (100, 300, 1000, 3000, 10_000, 30_000, 100_000) for one in _both(n, 32)),
-        *_both(1_000_000, 4),
-        *_scan(30_000, 32),
     ],
 }
 

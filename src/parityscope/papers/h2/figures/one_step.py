@@ -24,7 +24,7 @@ TEXT = (
     " for examples, see H2-samples."
 )
 _FLOOR = 1e-9
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0, "paper": 10}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0}
 
 
 class OneStepNumbers(Numbers):
@@ -75,7 +75,6 @@ CONFIGS: dict[Scale, list[OneStep]] = {
     "smoke": _steps(1000),
     "demo": _steps(1000, 10_000),
     "reference": _steps(1000, 10_000),
-    "paper": _steps(1000, 10_000, 100_000),
 }
 
 

@@ -24,7 +24,7 @@ TEXT = (
     " and another position draws level with them only by agreeing in all of those. A network that sees every bit has"
     " at least d parameters."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22}
 
 
 class SmallestCodeNumbers(Numbers):
@@ -70,7 +70,6 @@ CONFIGS: dict[Scale, list[SmallestCode]] = {
         SmallestCode(n=100_000, seeds=5),
         SmallestCode(n=1_000_000, seeds=2),
     ],
-    "paper": [*(SmallestCode(n=n, seeds=31) for n in (100, 1000, 10_000, 100_000)), SmallestCode(n=1_000_000, seeds=9)],
 }
 
 

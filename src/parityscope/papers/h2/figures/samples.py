@@ -23,7 +23,7 @@ TEXT = (
     " (variance/signal²)·(√(2 log n) + 1.3)², times 1 + n/r and a term for collisions when a head has r < n numbers."
     " k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to (2/π)√((k−1)n)."
 )
-COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16}
 
 
 class SampleSearchNumbers(Numbers):
@@ -76,12 +76,6 @@ CONFIGS: dict[Scale, list[SampleSearch]] = {
         *_searches(4, (10, 14, 20), 40),
         *_searches(2, (50, 100), 20, r=64),
         *_searches(2, (200,), 10, r=64),
-    ],
-    "paper": [
-        *_searches(2, (50, 100, 200, 400, 800), 100),
-        *_searches(3, (12, 20, 32, 50, 80), 100),
-        *_searches(4, (10, 14, 20, 28), 100),
-        *_searches(2, (50, 100, 200, 400), 100, r=64),
     ],
 }
 

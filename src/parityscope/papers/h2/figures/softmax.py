@@ -25,7 +25,7 @@ TEXT = (
     " most substitutes succeed too: what softmax buys is the small number of parameters. The sigmoid shifted by 2 log d"
     " does not start uniform but near zero."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 1, "paper": 20}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 1}
 _STYLES = ("-", "--", ":", "-.", "--", "-")
 
 
@@ -83,7 +83,6 @@ CONFIGS: dict[Scale, list[StepCurves]] = {
     "smoke": _both(1000, seeds=3, points=41),
     "demo": _both(1000, seeds=15, points=161),
     "reference": _both(1000, seeds=15, points=161),
-    "paper": _both(10_000, seeds=31, points=321),
 }
 
 

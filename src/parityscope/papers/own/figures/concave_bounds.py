@@ -38,7 +38,7 @@ TEXT = (
     "(|q*|² + 1) log²(nT)/(8m²)]/T with T = Ση and a certificate q* of margin m. Last: Newton's steps on the same "
     "head, and on 2k harmonics; no rate is proved for them. Seeds from 1000 on; population gradients."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 40, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 40}
 Rule = Literal["flow", "mirror", "armijo", "newton"]
 
 
@@ -187,7 +187,6 @@ CONFIGS: dict[Scale, list[Curve]] = {
     "smoke": _curves([(12, 2)], 2, 20, (8, 2)),
     "demo": _curves([(20, 3), (100, 5)], 3, 150, (20, 3)),
     "reference": _curves([(20, 3), (100, 5), (1000, 10)], 8, 3000, (40, 3)),
-    "paper": _curves([(20, 3), (100, 5), (1000, 10), (10_000, 20)], 32, 10_000, (100, 3)),
 }
 
 

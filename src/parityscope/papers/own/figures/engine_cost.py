@@ -30,7 +30,7 @@ TEXT = (
     "even attention, log-normal attention, and attention that has half of its mass on the hidden bits; a point has the "
     "colour of the engine that answered. Every point has a proved error; the table says which."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 50, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 50}
 TIMED = True  # rows are timings: never measured beside other work
 Attention = Literal["even", "nearly even", "log-normal", "half-trained"]
 _SPREAD: dict[Attention, float] = {"even": 0.0, "nearly even": 0.1, "log-normal": 1.0, "half-trained": 1.0}
@@ -138,17 +138,6 @@ CONFIGS: dict[Scale, list[EngineTiming]] = {
         }
     )
     + _asked((12, 20, 30, 40, 60, 100, 200, 1000), 1e-9),
-    "paper": _timings(
-        {
-            "enumerate": (*range(10, 27, 2),),
-            "split": (*range(10, 49, 2),),
-            "spectral": (200, 500, 1000, 2000, 5000),
-            "lattice": (50, 100, 200, 500, 1000),
-            "grouped": (50, 100, 200, 500, 1000, 2000),
-            "closed-form": (10, 100, 1000, 10_000, 100_000),
-        }
-    )
-    + _asked((12, 16, 20, 26, 30, 36, 40, 44, 50, 60, 80, 100, 150, 200, 300, 500, 700, 1000), 1e-9),
 }
 
 

@@ -29,7 +29,7 @@ TEXT = (
     "one of them. Seconds are CPU time on one core, mean over tables. A dash: the method refused, for the reason in "
     "the table. The page 'How fit compares' has the peers that need packages of their own."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230}
 COMPARED = {**METHODS, "Relief family": PEERS["Relief family"]}
 _QUICK = ("auto", "auto, k open", "exhaustive", "elimination", "MDR", "L1 on products", "mutual information")
 
@@ -106,7 +106,6 @@ CONFIGS: dict[Scale, list[Comparison]] = {
     "smoke": [_SMOKE, _SMOKE.model_copy(update={"table": _TINY.model_copy(update={"k": 1})})],
     "demo": _demo(),
     "reference": _at(10, 3),
-    "paper": _at(40, 10),
 }
 
 

@@ -22,7 +22,7 @@ TEXT = (
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
-COST: dict[Scale, float] = {"smoke": 1.0, "demo": 4, "reference": 11, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.0, "demo": 4, "reference": 11}
 
 
 _FULL, _HALF, _QUARTER = "r = ⌈3k log n⌉", "r = 0.5 × ⌈3k log n⌉", "r = 0.25 × ⌈3k log n⌉"
@@ -51,7 +51,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _grid((20, 100), (2, 5), 3),
     "demo": _grid((20, 100, 300, 1000), (2, 3, 5, 7, 10), 5),
     "reference": _grid((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 10),
-    "paper": _grid((20, 100, 300, 1000, 3000), (2, 3, 4, 5, 6, 7, 8, 9, 10), 32),
 }
 
 

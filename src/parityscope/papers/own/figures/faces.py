@@ -34,7 +34,7 @@ TEXT = (
     "is done. The gradient contains the hidden bits: this says what training can hold and find, not what examples "
     "tell."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60}
 Code = Literal["random-signs", "gaussian", "harmonics"]
 _NAMES: dict[Code, str] = {"random-signs": "random signs", "gaussian": "random unit vectors", "harmonics": "harmonics"}
 
@@ -118,7 +118,6 @@ CONFIGS: dict[Scale, list[FaceCell]] = {
     "smoke": _cells({(20, 2): (0.5, 0.8)}, [(8, 2)], 2),
     "demo": _cells({(24, 2): (0.5, 0.7, 1.0)}, [(12, 2)], 6),
     "reference": _cells({(100, 2): _GRID, (200, 3): _GRID, (500, 5): _GRID}, [(20, 3), (40, 4)], 32),
-    "paper": _cells({(100, 2): _GRID, (200, 3): _GRID, (500, 5): _GRID, (1000, 10): _GRID}, [(20, 3), (40, 4)], 256),
 }
 
 

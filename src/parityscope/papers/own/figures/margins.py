@@ -31,7 +31,7 @@ TEXT = (
     "log n⌉ random signs on the same hidden sets, whose margins hardly fall (a line that leaves the panel: a set that "
     "is no face). Seeds from 1000 on; population gradients throughout."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 120, "paper": 1500}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 120}
 _RESOLVED = 64 * float(np.finfo(float).eps)  # the margin below which `is_face` cannot tell a face
 _MANY = 6  # positions per hidden bit, from which on a power is fitted
 Code = Literal["harmonics", "random-signs"]
@@ -104,7 +104,6 @@ CONFIGS: dict[Scale, list[MarginCell]] = {
     "smoke": _cells((12,), (2, 3), 2, 36),
     "demo": _cells((12, 20, 40), (2, 3), 6, 120),
     "reference": _cells((12, 20, 40, 100, 200, 400, 1000), (2, 3, 5), 32, 3000),
-    "paper": _cells((12, 20, 40, 100, 200, 400, 1000, 3000, 10_000), (2, 3, 5), 128, 9000),
 }
 
 

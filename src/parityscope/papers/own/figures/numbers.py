@@ -29,7 +29,7 @@ TEXT = (
     "it was not run, which says nothing about it; large sizes have few seeds (see the table). Seeds from 1000 on. All "
     "train on the population, whose gradient contains the hidden bits."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180, "paper": 3000}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180}
 TIMED = True  # rows are timings: never measured beside other work
 
 
@@ -142,13 +142,6 @@ CONFIGS: dict[Scale, list[Cost]] = {
         mirror_orthogonal={**_SMALL, (1000, 10): 4},
         repaired=_SMALL,
         one_step={**_SMALL, (1000, 10): 32, (10_000, 10): 8, (100_000, 20): 1},
-    ),
-    "paper": _costs(
-        dict.fromkeys(_LARGE, 32),
-        concave_harmonics={**_SMALL, (1000, 10): 32},
-        mirror={**_SMALL, (1000, 10): 32},
-        mirror_orthogonal={**_SMALL, (1000, 10): 32},
-        repaired={**_SMALL, (1000, 10): 4},
     ),
 }
 

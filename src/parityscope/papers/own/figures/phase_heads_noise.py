@@ -20,7 +20,7 @@ TEXT = (
     "nothing but a constant factor. The solid line is where half of the seeds learn; between the dashed lines Wilson's "
     "95 % interval contains one half."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 18}
 _N, _K = 12, 3
 _X = phase.Axis("probability that a label is flipped", lambda row: row.config.training.noise)
 _Y = phase.Axis("heads m", lambda row: row.config.training.recipe.heads or _K)
@@ -41,10 +41,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _grid("bounded", (1, 3), (0.0, 0.2, 0.4), 4, 300),
     "demo": [*_grid("repaired", *_FEW, 6, 500), *_grid("bounded", *_FEW, 6, 500)],
     "reference": [*_grid("repaired", *_GRID, 12, 500), *_grid("bounded", *_GRID, 12, 500)],
-    "paper": [
-        *(one for N in (500, 4000) for one in _grid("repaired", *_GRID, 64, N)),
-        *(one for N in (500, 4000) for one in _grid("bounded", *_GRID, 64, N)),
-    ],
 }
 
 

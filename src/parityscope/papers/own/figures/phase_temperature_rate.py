@@ -19,7 +19,7 @@ TEXT = (
     "of the seeds learn; between the dashed lines Wilson's 95 % interval contains one half. Population panels speak of "
     "optimisation; the last one sees only N examples. H1's text has τ = 1/n = 0.1, its code τ = n/4 = 2.5."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 18, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 18}
 _N, _K = 10, 3
 _X = phase.Axis("learning rate", lambda row: float(row.config.training.recipe.learning_rate))
 _Y = phase.Axis("temperature τ", lambda row: float(row.config.training.recipe.temperature))
@@ -53,7 +53,6 @@ def _grid(
 
 _COARSE = (0.1, 1.0, 10.0), (0.01, 0.1, 1.0)
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-_FINE = tuple(0.03 * 2**i for i in range(11)), tuple(0.001 * 2**i for i in range(13))
 CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": [*_grid("repaired", *_COARSE, 4, 150), *_grid("bounded", *_COARSE, 4, 150)],
     "demo": [
@@ -69,13 +68,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
         *_grid("repaired", *_GRID, 16, 500),
         *_grid("bounded", *_GRID, 16, 500),
         *_grid("bounded", *_GRID, 8, 250, 500),
-    ],
-    "paper": [
-        *_grid("as-written", *_FINE, 32, 1000),
-        *_grid("as-coded", *_FINE, 32, 2000),
-        *_grid("repaired", *_FINE, 100, 3000),
-        *_grid("bounded", *_FINE, 100, 3000),
-        *_grid("bounded", *_FINE, 32, 250, 500),
     ],
 }
 

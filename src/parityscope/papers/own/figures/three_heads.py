@@ -29,7 +29,7 @@ TEXT = (
     "1/ε, and then learns. Our theorem: from every start in the domain, all heads end on the hidden bits; it gives no "
     "rate, and these starts show why. The flow is on the population: this is about optimisation, not about examples."
 )
-COST: dict[Scale, float] = {"smoke": 0.3, "demo": 2, "reference": 8, "paper": 20}
+COST: dict[Scale, float] = {"smoke": 0.3, "demo": 2, "reference": 8}
 _N, _K = 8, 3
 Start = Literal["two heads on one bit", "one head astray", "two heads astray", "one bit with company"]
 # Attention of the three heads; hidden bits 0, 1, 2. In all of them g is the same wherever a head looks.
@@ -123,7 +123,6 @@ CONFIGS: dict[Scale, list[HeadsFlow]] = {
     "smoke": _flows((1e-1,), 1e3, get_args(Start)[:2], 40),
     "demo": _flows((1e-2, 1e-4), 1e7, records=100),
     "reference": _flows((1e-2, 1e-4, 1e-6), 1e9),
-    "paper": _flows((1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8), 1e11),
 }
 
 

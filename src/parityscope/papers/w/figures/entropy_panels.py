@@ -14,7 +14,7 @@ from parityscope.papers.figure import SCALES, Scale
 from parityscope.papers.w.measured_studies import COMMAND, StudyRow, heads, shown_studies
 from parityscope.records import Config
 
-COST: dict[Scale, float] = {"smoke": 0, "demo": 0, "reference": 0, "paper": 0}
+COST: dict[Scale, float] = {"smoke": 0, "demo": 0, "reference": 0}
 # Models are given by the user: `parityscope entropy` stores the rows.
 CONFIGS: dict[Scale, list[Config]] = {scale: [] for scale in SCALES}
 _COLOUR_OF: dict[Variant, int] = {"no CoT": 0, "CoT": 1, "shuffled CoT": 3}

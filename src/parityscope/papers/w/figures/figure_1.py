@@ -22,13 +22,11 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
-    PAPER_RATES,
     DecoderRow,
     ShownDecoder,
     fell_before_jump,
     laptop,
     narrow,
-    paper,
     smoke,
     training_table,
 )
@@ -43,7 +41,7 @@ TEXT = (
     "every 10 steps, five seeds that no setting was chosen on (the demo: n = 16, k up to 8, one seed). Eight heads "
     "were chosen for the chain, so that without it four are shown too."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 28, "reference": 460, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 28, "reference": 460}
 # Without the chain: ten times and more what the chain needs.
 _BUDGET = {"chain_of_thought": False, "steps": 2000}
 FOUR_HEADS = f"{ANSWER}, four heads"
@@ -60,12 +58,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         *(laptop(CHAIN, 20, k, steps=1000, seed=seed) for k in range(1, 13) for seed in FRESH),
         *(laptop(ANSWER, 20, k, seed=seed, **_BUDGET) for k in range(1, 13) for seed in FRESH),
         *(laptop(FOUR_HEADS, 20, k, heads=4, seed=seed, **_BUDGET) for k in range(1, 5) for seed in FRESH),
-    ],
-    "paper": [
-        paper(CHAIN if chain else ANSWER, 30, k, chain_of_thought=chain, learning_rate=rate)
-        for chain in (True, False)
-        for k in (1, 2, 3, 4)
-        for rate in PAPER_RATES
     ],
 }
 

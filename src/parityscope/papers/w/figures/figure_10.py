@@ -10,12 +10,10 @@ from parityscope.core.drawing import new_figure
 from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.figures.drawing import draw_accuracies
 from parityscope.papers.w.multi_pass import (
-    PAPER_POOLS,
     POOLS,
     best_accuracy,
     demo_pool,
     lowest_entropy,
-    paper_pool,
     pool_cells,
     pool_name,
     reference_pool,
@@ -33,7 +31,7 @@ TEXT = (
     "paper has (20, 6) with 5000 to 10⁶ inputs; here (14, 3) with 150 to 2400 and fresh samples, five seeds (the demo: "
     "one, at width 64)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 80, "paper": 3e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 18, "reference": 80}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool("1 × 2", pool, heads=2) for pool in (16, 40)],
@@ -43,11 +41,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         for heads in (2, 4)
         for pool in POOLS
         for seed in FRESH
-    ],
-    "paper": [
-        paper_pool(f"{layers} × {heads}", pool, layers, heads)
-        for layers, heads in ((1, 1), (1, 2), (2, 3), (4, 4))
-        for pool in PAPER_POOLS
     ],
 }
 

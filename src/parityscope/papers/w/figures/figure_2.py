@@ -15,11 +15,9 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
-    PAPER_RATES,
     DecoderRow,
     ShownDecoder,
     laptop,
-    paper,
     smoke,
     training_table,
     with_chain,
@@ -34,7 +32,7 @@ TEXT = (
     "uses n = 30 and picks the best of three learning rates; here it is n = 16, width 128, one rate and five seeds that"
     " no setting was chosen on (the demo: n = 14, one seed)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 26, "reference": 330, "paper": 4e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 26, "reference": 330}
 _SHAPES = ((1, 1), (1, 4), (2, 4))
 _BUDGET = {"steps": 400, "evaluate_every": 20, "held_out": 512}
 _SHORTER = {"steps": 300, "batch": 128, "held_out": 256, "evaluate_every": 10}
@@ -58,14 +56,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         for layers, heads in _SHAPES
         for k in (1, 2, 3)
         for seed in FRESH
-    ],
-    "paper": [
-        paper(f"{layers} × {heads}", 30, k, chain_of_thought=chain, layers=layers, heads=heads, learning_rate=rate)
-        for chain in (True, False)
-        for layers in (1, 2, 3, 4)
-        for heads in (1, 2, 3, 4)
-        for k in (1, 2, 3, 4)
-        for rate in PAPER_RATES
     ],
 }
 

@@ -15,7 +15,6 @@ from parityscope.papers.w.multi_pass import (
     POOL_N,
     best_accuracy,
     demo_pool,
-    paper_pool,
     pool_cells,
     pool_name,
     reference_pool,
@@ -31,7 +30,6 @@ from parityscope.papers.w.settings import (
     ShownDecoder,
     laptop,
     narrow,
-    paper,
     smoke,
     training_table,
     with_chain,
@@ -45,7 +43,7 @@ TEXT = (
     "same pool; one line per seed. The paper has (20, 6), 10 000 inputs and 1000 epochs; here (14, 3), 600 inputs and "
     "1000 steps of 256 at width 128, five seeds (the demo: 600 steps at width 64, one seed)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 19, "reference": 210, "paper": 2e6}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 19, "reference": 210}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [
@@ -66,11 +64,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         ),
         *(reference_pool(ANSWER, None, seed=seed) for seed in FRESH),
         *(laptop(CHAIN, POOL_N, POOL_K, pool=600, steps=1000, seed=seed) for seed in FRESH),
-    ],
-    "paper": [
-        *(paper_pool(ANSWER, 10_000, layers, heads) for layers in (1, 2, 3, 4) for heads in (1, 2, 3, 4)),
-        paper_pool(ANSWER, None, 4, 4),
-        paper(CHAIN, 20, 6, pool=10_000, steps=19531),
     ],
 }
 

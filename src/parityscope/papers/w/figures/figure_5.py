@@ -13,7 +13,6 @@ from parityscope.papers.w.multi_pass import (
     best_accuracy,
     demo_pool,
     lowest_entropy,
-    paper_pool,
     pool_cells,
     pool_name,
     reference_pool,
@@ -30,13 +29,12 @@ TEXT = (
     "has (20, 6), 4 layers × 4 heads, 50 000 inputs against 10⁶; here (14, 3), 1 layer × 4 heads, 600 against 2400, "
     "five seeds (the demo: one, at width 64)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 20, "paper": 4e5}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 7, "reference": 20}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "smoke": [smoke_pool("pool", pool, heads=2) for pool in (16, 40)],
     "demo": [demo_pool("pool", pool) for pool in (600, 2400)],
     "reference": [reference_pool("pool", pool, seed=seed) for pool in (600, 2400) for seed in FRESH],
-    "paper": [paper_pool("pool", pool, 4, 4) for pool in (50_000, 1_000_000)],
 }
 
 

@@ -16,7 +16,6 @@ from parityscope.papers.w.settings import (
     attention_on_secret,
     laptop,
     narrow,
-    paper,
     smoke,
     training_table,
 )
@@ -26,10 +25,9 @@ TITLE = "W, Figure 8: two layers, two heads"
 TEXT = (
     "Attention of the positions that predict, on one held-out input, for each layer and head of a decoder trained with "
     "chain of thought, of the first of five seeds; squares mark the secret bit each next token depends on. The caption "
-    "says (20, 6), the authors' code (40, 20); paper scale has both, reference scale (20, 6) at width 128 and the demo "
-    "(12, 4) at width 48."
+    "says (20, 6), the authors' code (40, 20); reference scale has (20, 6) at width 128, the demo (12, 4) at 48."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 100, "paper": 5e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 100}
 _SHAPE = {"layers": 2, "heads": 2}
 _SHORTER = {"batch": 128, "width": 48, "held_out": 256, "steps": 300, "extra_steps": 20}
 
@@ -40,7 +38,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         laptop("2 × 2", 20, 6, **_SHAPE, steps=600, extra_steps=50, held_out=512, seed=seed).with_maps()
         for seed in FRESH
     ],
-    "paper": [paper("2 × 2", n, k, **_SHAPE, extra_steps=2000).with_maps() for n, k in ((40, 20), (20, 6))],
 }
 
 

@@ -20,12 +20,10 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
-    PAPER_RATES,
     DecoderRow,
     ShownDecoder,
     laptop,
     narrow,
-    paper,
     smoke,
     training_table,
     with_chain,
@@ -39,8 +37,7 @@ TEXT = (
     "training with CoT fails; the text and the computation say without. The bar is the largest accuracy that guessing "
     "reaches on the held-out set in all evaluations of a run, at six standard deviations."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 90, "paper": 8e6}
-_EPOCHS = {10_000: 1000, 100_000: 100, 1_000_000: 10}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 9, "reference": 90}
 _SHORT = {"steps": 500, "batch": 512, "evaluate_every": 50, "held_out": 2048}
 
 CONFIGS: dict[Scale, list[ShownDecoder]] = {
@@ -57,27 +54,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
             for seed in FRESH
         ),
         *(laptop(CHAIN, 20, 12, pool=pool, steps=1000, seed=seed) for pool in (10_000, None) for seed in FRESH),
-    ],
-    "paper": [
-        *(
-            paper(
-                ANSWER,
-                20,
-                12,
-                chain_of_thought=False,
-                layers=layers,
-                heads=heads,
-                pool=pool,
-                learning_rate=rate,
-                steps=pool * epochs // 512,
-                evaluate_every=50,
-            )
-            for layers in (1, 2, 3, 4, 6, 8)
-            for heads in (1, 2, 3, 4, 6, 8)
-            for rate in PAPER_RATES
-            for pool, epochs in _EPOCHS.items()
-        ),
-        *(paper(CHAIN, 20, 12, pool=pool) for pool in (10_000, None)),
     ],
 }
 

@@ -33,7 +33,7 @@ TEXT = (
     "95 % intervals, when one thing is changed. Right: seeds that learn chains of k links. Only one link more than "
     "half asks for copying, 1/k of all: fewer links are harder. Everything on seeds that no setting was chosen on."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 600, "paper": 1e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 600}
 BASE, LINKS, OURS = "one head, rate 5e-4", "one head", "eight heads, rate 1e-3, wider start"
 _SHORT: dict[str, Any] = {"steps": 600, "held_out": 512, "evaluate_every": 20}
 _BASE: dict[str, Any] = {"heads": 1, "start_gain": 1.0, "learning_rate": 5e-4, **_SHORT}
@@ -76,11 +76,6 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
             for seed in FRESH
         ),
         *(laptop(LINKS, 20, k, seed=seed, **_BASE) for k in _LINKS for seed in FRESH),
-    ],
-    "paper": [
-        laptop(label, 20, 2, seed=seed, **{**_BASE, **change, "steps": 10_000})
-        for label, change in CHANGES.items()
-        for seed in FRESH
     ],
 }
 
