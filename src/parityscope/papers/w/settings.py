@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -297,6 +298,10 @@ def guessing_bound(row: DecoderRow) -> float:
     return 0.5 + 6 * 0.5 / math.sqrt(row.config.training.held_out)
 
 
+def _samples_to(place: int, row: DecoderRow) -> int | None:
+    return row.numbers.samples[place]
+
+
 training_table = table_of(
     Column("label", lambda row: row.config.label),
     Column("seed", lambda row: row.config.training.seed),
@@ -309,9 +314,6 @@ training_table = table_of(
     Column("rate", lambda row: row.config.training.learning_rate, "g"),
     Column("accuracy", lambda row: row.numbers.accuracy, ".4f"),
     Column("free-running", lambda row: row.numbers.free_running, ".4f"),
-    *(
-        Column(f"samples to {accuracy:g}", lambda row, place=place: row.numbers.samples[place], ",")
-        for place, accuracy in enumerate(CROSSINGS)
-    ),
+    *(Column(f"samples to {accuracy:g}", partial(_samples_to, place), ",") for place, accuracy in enumerate(CROSSINGS)),
     Column("entropy", lambda row: row.numbers.final_entropy, ".3f"),
 )

@@ -19,7 +19,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
 from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -158,21 +158,12 @@ def _median_steps(row: _Row) -> str:
     return f"{median(steps):.0f}" if steps else "–"
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return how many seeds of every recipe learned, and how fast."""
-    header = ["recipe", "learned", "median steps", "least attention on a bit of the first seed's heads"]
-    return Table(
-        header,
-        [
-            [
-                row.config.training.recipe.name,
-                str(share_of([row])),
-                _median_steps(row),
-                f"{row.numbers.least_attention:.3f}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.training.recipe.name),
+    Column("learned", lambda row: share_of([row])),
+    Column("median steps", _median_steps),
+    Column("least attention on a bit of the first seed's heads", lambda row: row.numbers.least_attention, ".3f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

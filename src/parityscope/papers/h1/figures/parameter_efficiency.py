@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
@@ -262,25 +262,16 @@ def _draw_tried(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
             axes.annotate(f"n = {one.n}", (places[0], heights[0]), **where)
 
 
-def table(rows: Sequence[Row[Any, Any]]) -> Table:
-    """Return every model tried."""
-    header = ["model", "n", "k", "width", "trained numbers", "learned", "best rate"]
-    return Table(
-        header,
-        [
-            [
-                one.kind,
-                str(one.n),
-                str(one.k),
-                "–" if model.width is None else str(model.width),
-                str(model.parameters),
-                str(model.share),
-                f"{model.rate:g}",
-            ]
-            for one in map(tried_models, rows)
-            for model in one.tried
-        ],
-    )
+table = table_of(
+    Column("model", lambda line: line[0].kind),
+    Column("n", lambda line: line[0].n),
+    Column("k", lambda line: line[0].k),
+    Column("width", lambda line: line[1].width),
+    Column("trained numbers", lambda line: line[1].parameters),
+    Column("learned", lambda line: line[1].share),
+    Column("best rate", lambda line: line[1].rate, "g"),
+    lines=lambda rows: [(one, model) for one in map(tried_models, rows) for model in one.tried],
+)
 
 
 def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
@@ -297,7 +288,6 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
         return f"{kind}: " + "; ".join(parts)
 
     matched = [learned for one in every for model in one.tried if model.width == one.k for learned in model.learned]
-    share = wilson_share(sum(matched), len(matched))
     networks: list[Row[GrowingNetwork, GrowingNetworkNumbers]]
     networks = [row for row in rows if isinstance(row.config, GrowingNetwork)]
     edges = [row.numbers.edge_missing for row in networks if row.numbers.edge_missing is not None]
@@ -309,7 +299,7 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
         Finding(
             f"Prop. 3: k neurons and {', '.join(str(parity_ffnn_parameters(k)) for k in ks)} distinct parameters "
             f"(k = {', '.join(map(str, ks))}) express k-parity.",
-            f"Trained from random starts, FFNN-1 with k neurons learned {share} up to n = {largest}.",
+            f"Trained from random starts, FFNN-1 with k neurons learned {share_of_true(matched)} up to n = {largest}.",
         ),
         Finding(
             "Prop. 4: without an edge from every bit FFNNs cannot learn.",

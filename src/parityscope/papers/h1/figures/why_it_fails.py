@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.circle import SMOOTHING
 from parityscope.papers.h1.gradient_parts import gradient_parts
 from parityscope.records import Config, Numbers, Result, Row
@@ -198,28 +198,24 @@ def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: Sequence[Tr
             axes.errorbar(row.numbers.share, share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return both parts for every start."""
-    header = ["readout, loss", "n", "sharpness ρ", "depends on B", "does not", "share", "learned"]
+def _lines(rows: Sequence[_Row]) -> list[tuple[_StartRow, str | None]]:
+    """Return every start with what became of its training, if there is one."""
     trained = _trained(rows)
+    outcomes = [(row, _outcomes(row, trained)) for row in _start_rows(rows)]
+    shares = [(row, share_of(found) if found else None) for row, found in outcomes]
+    return [(row, share and f"{share.successes} of {share.trials}") for row, share in shares]
 
-    def learned(row: _StartRow) -> str:
-        outcomes = _outcomes(row, trained)
-        return f"{share_of(outcomes).successes} of {share_of(outcomes).trials}" if outcomes else "–"
 
-    lines = [
-        [
-            _name(row.config.training),
-            str(_size(row)),
-            f"{_sharpness(row):g}",
-            f"{median(row.numbers.dependent):.1e}",
-            f"{median(row.numbers.free):.1e}",
-            f"{row.numbers.share:.3f}",
-            learned(row),
-        ]
-        for row in _start_rows(rows)
-    ]
-    return Table(header, lines)
+table = table_of(
+    Column("readout, loss", lambda line: _name(line[0].config.training)),
+    Column("n", lambda line: _size(line[0])),
+    Column("sharpness ρ", lambda line: _sharpness(line[0]), "g"),
+    Column("depends on B", lambda line: median(line[0].numbers.dependent), ".1e"),
+    Column("does not", lambda line: median(line[0].numbers.free), ".1e"),
+    Column("share", lambda line: line[0].numbers.share, ".3f"),
+    Column("learned", lambda line: line[1]),
+    lines=_lines,
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Row
 from parityscope.runs import training
@@ -121,24 +121,16 @@ def _band(axes: Axes, x: Sequence[float], rows: Sequence[_Row], ink: str, label:
     axes.plot(x, middle, "o-", color=ink, label=label, markersize=4)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every size and start."""
-    return Table(
-        ["d", "r", "variance × log d", "seeds", "pair found", "worst loss < 0.1", "median worst loss", "10 % to 90 %"],
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.recipe.numbers_per_head),
-                f"{row.config.variance:g}",
-                str(len(row.config.training.seeds)),
-                str(sum(row.numbers.recovered)),
-                str(sum(loss < 0.1 for loss in row.numbers.worst_loss or ())),
-                f"{_losses(row).median:.2g}",
-                f"{_losses(row).low:.1g} to {_losses(row).high:.2g}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("d", lambda row: row.config.training.n),
+    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("variance × log d", lambda row: row.config.variance, "g"),
+    Column("seeds", lambda row: len(row.config.training.seeds)),
+    Column("pair found", lambda row: sum(row.numbers.recovered)),
+    Column("worst loss < 0.1", lambda row: sum(loss < 0.1 for loss in row.numbers.worst_loss)),
+    Column("median worst loss", lambda row: _losses(row).median, ".2g"),
+    Column("10 % to 90 %", lambda row: f"{_losses(row).low:.1g} to {_losses(row).high:.2g}"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import ParityTransformer
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -107,22 +107,19 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return what each head attends to after the step."""
-    return Table(
-        ["d", "numbers per head", "hidden", "found", "head 0 on the pair", "head 1 on the pair", "worst loss"],
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.recipe.numbers_per_head),
-                ", ".join(map(str, row.numbers.support)),
-                ", ".join(map(str, row.numbers.found)),
-                *(" + ".join(f"{value:.3f}" for value in head) for head in row.numbers.on_pair),
-                f"{row.numbers.worst_loss:.2g}",
-            ]
-            for row in rows
-        ],
-    )
+def _on_pair(row: _Row, head: int) -> str:
+    return " + ".join(f"{value:.3f}" for value in row.numbers.on_pair[head])
+
+
+table = table_of(
+    Column("d", lambda row: row.config.training.n),
+    Column("numbers per head", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("hidden", lambda row: ", ".join(map(str, row.numbers.support))),
+    Column("found", lambda row: ", ".join(map(str, row.numbers.found))),
+    Column("head 0 on the pair", lambda row: _on_pair(row, 0)),
+    Column("head 1 on the pair", lambda row: _on_pair(row, 1)),
+    Column("worst loss", lambda row: row.numbers.worst_loss, ".2g"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
@@ -88,22 +88,19 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every size."""
-    return Table(
-        ["d", "seeds", "smallest r, median", "range", "⌈log² d⌉", "2 log₂ d"],
-        [
-            [
-                str(row.config.n),
-                str(row.config.seeds),
-                f"{row.numbers.median:g}",
-                f"{min(known)} to {max(known)}" if (known := [r for r in row.numbers.smallest if r]) else "–",
-                str(polylog_numbers(row.config.n)),
-                f"{2 * math.log2(row.config.n):.0f}",
-            ]
-            for row in rows
-        ],
-    )
+def _range(row: _Row) -> str | None:
+    known = [r for r in row.numbers.smallest if r]
+    return f"{min(known)} to {max(known)}" if known else None
+
+
+table = table_of(
+    Column("d", lambda row: row.config.n),
+    Column("seeds", lambda row: row.config.seeds),
+    Column("smallest r, median", lambda row: row.numbers.median, "g"),
+    Column("range", _range),
+    Column("⌈log² d⌉", lambda row: polylog_numbers(row.config.n)),
+    Column("2 log₂ d", lambda row: 2 * math.log2(row.config.n), ".0f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

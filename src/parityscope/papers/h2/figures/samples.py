@@ -9,7 +9,7 @@ from typing import ClassVar
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h2.one_gradient import counts_around, smallest_samples
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Config, Numbers, Result, Row
@@ -108,22 +108,14 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return measured and predicted N."""
-    return Table(
-        ["n", "k", "r", "trials", "N measured", "N predicted"],
-        [
-            [
-                str(row.config.n),
-                str(row.config.k),
-                str(row.config.r or "n"),
-                str(row.config.trials),
-                "beyond the grid" if row.numbers.samples is None else str(row.numbers.samples),
-                f"{row.numbers.predicted:.0f}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("n", lambda row: row.config.n),
+    Column("k", lambda row: row.config.k),
+    Column("r", lambda row: row.config.r or "n"),
+    Column("trials", lambda row: row.config.trials),
+    Column("N measured", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
+    Column("N predicted", lambda row: row.numbers.predicted, ".0f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

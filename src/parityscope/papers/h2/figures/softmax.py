@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models.positions import orthogonal
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
@@ -104,22 +104,14 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return the best loss and step of every kind."""
-    return Table(
-        ["attention", "d", "numbers per head", "best worst loss, median", "at step"],
-        [
-            [
-                name,
-                str(row.config.n),
-                str(row.config.n if row.config.free else polylog_numbers(row.config.n)),
-                f"{best.loss:.2g}",
-                f"{best.step:.3g}",
-            ]
-            for row in rows
-            for name, best in row.numbers.best.items()
-        ],
-    )
+table = table_of(
+    Column("attention", lambda line: line[1]),
+    Column("d", lambda line: line[0].n),
+    Column("numbers per head", lambda line: line[0].n if line[0].free else polylog_numbers(line[0].n)),
+    Column("best worst loss, median", lambda line: line[2].loss, ".2g"),
+    Column("at step", lambda line: line[2].step, ".3g"),
+    lines=lambda rows: [(row.config, name, best) for row in rows for name, best in row.numbers.best.items()],
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import Cosine, ParityTransformer, ZigZag
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
@@ -187,23 +187,14 @@ def _draw_asked(axes: Axes, rows: Sequence[_Row], hues: dict[str, str]) -> None:
     axes.set_title(f"whichever answers to {rows[0].config.tolerance:.0e}", fontsize=11)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every point with its proved error."""
-    header = ["asked", "attention", "n", "answered by", "seconds", "error bound"]
-    return Table(
-        header,
-        [
-            [
-                row.config.engine,
-                row.config.attention,
-                str(row.config.n),
-                row.numbers.engine,
-                f"{row.numbers.seconds:.2g}",
-                f"{row.numbers.error_bound:.0e}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("asked", lambda row: row.config.engine),
+    Column("attention", lambda row: row.config.attention),
+    Column("n", lambda row: row.config.n),
+    Column("answered by", lambda row: row.numbers.engine),
+    Column("seconds", lambda row: row.numbers.seconds, ".2g"),
+    Column("error bound", lambda row: row.numbers.error_bound, ".0e"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.models import is_face
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -200,28 +200,26 @@ def _draw_random(axes: Axes, rows: Sequence[_Row], hue: str) -> None:
     axes.plot(sizes, [min(_told(row)) for row in rows], "v--", color=hue, markersize=4, linewidth=1)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every cell."""
-    header = ["positions", "n", "k", "r", "margin: median", "least", "worst set", "proved: at least", "at most",
-              "worst set learned", "learned", "most steps"]  # fmt: skip
+def _proved(row: _Row, side: int) -> float | None:
+    """Return the least (0) or the largest (1) margin that is proved of the worst set with harmonics."""
+    asked = row.config.training
+    return harmonic_margins(asked.n, asked.k)[side] if asked.recipe.positions == "harmonics" else None
 
-    def cells(row: _Row) -> list[str]:
-        asked, of = row.config.training, row.numbers
-        harmonic = asked.recipe.positions == "harmonics"
-        bounds = [f"{bound:.1e}" for bound in harmonic_margins(asked.n, asked.k)] if harmonic else ["–", "–"]
-        return [
-            "harmonics" if harmonic else "random signs",
-            *map(str, (asked.n, asked.k, asked.recipe.numbers_per_head)),
-            f"{median(of.margin):.1e}",
-            f"{min(of.margin):.1e}",
-            "–" if of.worst is None else f"{of.worst:.1e}",
-            *bounds,
-            "–" if of.worst_learned is None else "yes" if of.worst_learned else "no",
-            str(of.share),
-            str(max(of.steps)),
-        ]
 
-    return Table(header, [cells(row) for row in rows])
+table = table_of(
+    Column("positions", lambda row: row.config.training.recipe.positions.replace("-", " ")),
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("margin: median", lambda row: median(row.numbers.margin), ".1e"),
+    Column("least", lambda row: min(row.numbers.margin), ".1e"),
+    Column("worst set", lambda row: row.numbers.worst, ".1e"),
+    Column("proved: at least", lambda row: _proved(row, 0), ".1e"),
+    Column("at most", lambda row: _proved(row, 1), ".1e"),
+    Column("worst set learned", lambda row: {None: None, True: "yes", False: "no"}[row.numbers.worst_learned]),
+    Column("learned", lambda row: row.numbers.share),
+    Column("most steps", lambda row: max(row.numbers.steps)),
+)
 
 
 def _fitted(rows: Sequence[_Row], k: int) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.own.flows import Floats, attention_of, heads_flow, loss_of
 from parityscope.records import Config, Numbers, Result, Row
 
@@ -180,23 +180,14 @@ def _power(value: float) -> str:
     return f"$10^{{{round(math.log10(value))}}}$"
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return when every flow left its face, and where it ended."""
-    header = ["start", "ε", "−log C of the face", "left it at", "−log C at the end", "time of the end"]
-    return Table(
-        header,
-        [
-            [
-                row.config.start,
-                f"{row.config.elsewhere:g}",
-                f"{row.numbers.resting_loss:.3f}",
-                "–" if row.numbers.left_at is None else f"{row.numbers.left_at:.3g}",
-                f"{row.numbers.final_loss:.1e}",
-                f"{row.config.until:.0e}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("start", lambda row: row.config.start),
+    Column("ε", lambda row: row.config.elsewhere, "g"),
+    Column("−log C of the face", lambda row: row.numbers.resting_loss, ".3f"),
+    Column("left it at", lambda row: row.numbers.left_at, ".3g"),
+    Column("−log C at the end", lambda row: row.numbers.final_loss, ".1e"),
+    Column("time of the end", lambda row: row.config.until, ".0e"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

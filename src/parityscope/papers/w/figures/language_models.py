@@ -120,7 +120,7 @@ class _Line(NamedTuple):
     row: StudyRow
     place: int
     model: ModelNumbers
-    index: int
+    number: int  # of the measure or of the layer
 
 
 def _by_measure(rows: Sequence[StudyRow]) -> Iterator[_Line]:
@@ -137,8 +137,8 @@ def _by_layer(rows: Sequence[StudyRow]) -> Iterator[_Line]:
 
 def _mean_of_layer(line: _Line, reduction: str, other: Variant) -> str:
     """Return the means over the heads of a layer, and whether they differ beyond the 95 % interval over problems."""
-    values = (float(heads(line.row, line.place, name, reduction)[0][line.index].mean()) for name in (other, "CoT"))
-    difference = line.model.against_by_layer(other, reduction)[line.index].difference
+    values = (float(heads(line.row, line.place, name, reduction)[0][line.number].mean()) for name in (other, "CoT"))
+    difference = line.model.against_by_layer(other, reduction)[line.number].difference
     mark = " ↓" if difference.high < 0 else " ↑" if difference.low > 0 else ""
     return "{:.3f}, {:.3f}".format(*values) + mark
 
@@ -151,11 +151,11 @@ _WHO = (
 
 
 def _mean_of(variant: int) -> Callable[[_Line], str]:
-    return lambda line: means(line.row, line.place, line.index)[variant]
+    return lambda line: means(line.row, line.place, line.number)[variant]
 
 
 def _share_below(other: Variant) -> Callable[[_Line], str]:
-    return lambda line: lower_share(line.model.comparisons[other][line.index])
+    return lambda line: lower_share(line.model.comparisons[other][line.number])
 
 
 def _of_layer(reduction: str, other: Variant) -> Callable[[_Line], str]:
@@ -185,7 +185,7 @@ FIGURES = (
         plot=_plot_four_layers,
         table=table_of(
             *_WHO,
-            Column("measure", lambda line: str(MEASURES[line.index])),
+            Column("measure", lambda line: str(MEASURES[line.number])),
             *(Column(variant, _mean_of(index)) for index, variant in enumerate(VARIANTS)),
             *(
                 Column(header, _share_below(other))
@@ -206,7 +206,7 @@ FIGURES = (
         plot=_plot_all_layers,
         table=table_of(
             *_WHO,
-            Column("layer", lambda line: line.index + 1),
+            Column("layer", lambda line: line.number + 1),
             *(Column(f"{title}: {other}, CoT", _of_layer(reduction, other)) for title, reduction, (other, _) in PANELS),
             lines=_by_layer,
         ),

@@ -366,8 +366,8 @@ FIGURES = (
         TITLE="W, Figure 8: two layers, two heads",
         TEXT="Attention of the positions that predict, on one held-out input, for each layer and head of a decoder "
         "trained with chain of thought, of the first of five seeds; squares mark the secret bit each next token "
-        "depends on. The caption says (20, 6), the authors' code (40, 20); reference scale has (20, 6) at width 128, the demo "
-        "(12, 4) at 48.",
+        "depends on. The caption says (20, 6), the authors' code (40, 20); reference scale has (20, 6) at width 128, "
+        "the demo (12, 4) at 48.",
         COST={"smoke": 2, "demo": 8, "reference": 100},
         CONFIGS={
             "smoke": [smoke("2 × 2", 8, 4, **_TWO_BY_TWO).with_maps()],
