@@ -208,8 +208,8 @@ class _Line(NamedTuple):
 
     @property
     def in_the_middle(self) -> str | None:
-        of = self.row.numbers
-        return of.two_in_the_middle and f"{of.two_in_the_middle[self.place]} of {of.learned[self.place]}"
+        middle = self.row.numbers.two_in_the_middle
+        return None if middle is None else f"{middle[self.place]} of {self.row.numbers.learned[self.place]}"
 
 
 table = table_of(

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from parityscope.core.drawing import HEAT, colour
 from parityscope.core.ties import first_largest
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, of_learned
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.papers.h1.trainings import FIGURE_2, NEIGHBOURS, SEPARATE, WATCHED, coded_heads
 from parityscope.records import Row
 from parityscope.runs import training
@@ -128,25 +128,4 @@ table = table_of(
 )
 
 
-def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
-    """Set the two sentences of the caption beside what the recipes did."""
-    separate = _support(rows[0])
-    left = [row for row in rows if _support(row) == separate]
-    right = [row for row in rows if _support(row) != separate]
-    return [
-        Finding(
-            "Without neighbouring bits each head attends to a separate bit with a score very close to 1.",
-            "Seeds that learned, and among them those with one head per bit: " + _shares(left) + ".",
-        ),
-        Finding(
-            "With neighbouring bits a pair of heads can learn the same direction, in the middle of the two.",
-            "Seeds that learned, and among them those whose heads still pick distinct bits: " + _shares(right) + ".",
-        ),
-    ]
-
-
-def _shares(rows: Sequence[TrainingRow]) -> str:
-    return "; ".join(
-        f"{row.config.label}: {sum(row.numbers.learned)} of {len(row.numbers.learned)}, {one_head_per_bit(row)}"
-        for row in rows
-    )
+findings = claims_say_it

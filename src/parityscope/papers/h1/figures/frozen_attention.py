@@ -246,8 +246,8 @@ table = table_of(
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Set both lower bounds and the need for learning beside the computed risks."""
-    random_bits, least_bits, hard, population, examples = by_label(rows).values()
+    """Set Theorem 11 and the need for learning beside the computed risks."""
+    random_bits, least_bits, _, population, examples = by_label(rows).values()
 
     def smallest(chosen: Sequence[_Row]) -> str:
         return ", ".join(f"{min(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
@@ -256,19 +256,12 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         return ", ".join(f"{median(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
 
     bounds = [bound for row in (*random_bits, *least_bits) for bound in row.numbers.bound or ()]
-    pairs = [pair for row in hard for pair in zip(row.numbers.risk, row.numbers.bound or (), strict=True)]
-    gaps = [risk - bound for risk, bound in pairs]
     return [
         Finding(
             "Theorem 11: behind frozen attention the risk stays near chance unless heads or norms grow with n.",
             f"Smallest risk an FFNN-1 reached behind frozen soft heads: {smallest(random_bits)} for random bits, "
             f"{smallest(least_bits)} for the least attended ones. The theorem's own bound at the norms they ended with "
             f"is above 0 for {sum(bound > 0 for bound in bounds)} of {len(bounds)} networks.",
-        ),
-        Finding(
-            "Corollary 20: behind frozen hard attention no classification head can do better than 1 − 2m/2^⌈(n−1)/m⌉.",
-            f"Exact Bayes risk for the worst bits minus the bound: {min(gaps):.3f} at the smallest over {len(gaps)} "
-            f"draws of heads; median risk {middle(hard)}.",
         ),
         Finding(
             "Attention learning is needed.",

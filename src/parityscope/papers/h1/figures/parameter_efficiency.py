@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from parityscope.core.drawing import colour, new_figure
+from parityscope.core.drawing import colour, interval_lengths, new_figure
 from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
@@ -254,9 +254,8 @@ def _draw_tried(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
     for one in every:
         places, shares = [model.parameters for model in one.tried], [model.share for model in one.tried]
         heights = [share.value for share in shares]
-        below = [max(0.0, share.value - share.low) for share in shares]
-        above = [max(0.0, share.high - share.value) for share in shares]
-        axes.errorbar(places, heights, yerr=[below, above], marker="o", color=colour(index), alpha=0.75, capsize=2)
+        style: dict[str, Any] = {"marker": "o", "color": colour(index), "alpha": 0.75, "capsize": 2}
+        axes.errorbar(places, heights, yerr=interval_lengths(shares), **style)
         if len(one.tried) > 1:
             where: dict[str, Any] = {"xytext": (6, -3), "textcoords": "offset points", "fontsize": 8}
             axes.annotate(f"n = {one.n}", (places[0], heights[0]), **where)

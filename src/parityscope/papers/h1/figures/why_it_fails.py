@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parityscope.core.drawing import colour, new_figure
+from parityscope.core.drawing import colour, interval_lengths, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Column, Finding, Scale, table_of
@@ -194,8 +194,9 @@ def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: Sequence[Tr
     for row in rows:
         for outcome in _outcomes(row, trained):
             share = share_of([outcome])
-            span = [[share.value - share.low], [share.high - share.value]]
-            axes.errorbar(row.numbers.share, share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
+            axes.errorbar(
+                row.numbers.share, share.value, yerr=interval_lengths([share]), fmt="o", color=colour(index), capsize=3
+            )
 
 
 def _lines(rows: Sequence[_Row]) -> list[tuple[_StartRow, str | None]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Column, Scale, claims_say_it, fresh, table_of
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Row
 from parityscope.runs import training
@@ -133,20 +133,4 @@ table = table_of(
 )
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Compare both starts and the range of variances."""
-    uniform, varied, scanned = _rows(rows, "size", 0.0), _rows(rows, "size", 1.0), _rows(rows, "variance")
-    good = [row.config.variance for row in scanned if _losses(row).median < 0.1]
-    band = f"{min(good):g}/log d to {max(good):g}/log d" if good else "none scanned"
-    return [
-        Finding(
-            "The loss on every input is driven to nearly 0.",
-            f"At d = {varied[-1].config.training.n:,} the median worst loss is {_losses(uniform[-1]).median:.2g} from a"
-            f" uniform start (falling like d^{_rate(uniform):.2f}) and {_losses(varied[-1]).median:.1g} from initial"
-            " variance 1/log d, where each head takes one bit.",
-        ),
-        Finding(
-            "The initial variance lies in [c₁/log d, c₂/log d].",
-            f"Median worst loss below 0.1 for variances {band} at d = {scanned[0].config.training.n:,}.",
-        ),
-    ]
+findings = claims_say_it

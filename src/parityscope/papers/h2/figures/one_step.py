@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import ParityTransformer
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -122,17 +122,4 @@ table = table_of(
 )
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Say what one step did."""
-    last = rows[-1]
-    first, second = last.numbers.on_pair
-    split = max(first) > 0.9 and max(second) > 0.9 and first.index(max(first)) != second.index(max(second))
-    return [
-        Finding(
-            "One gradient step discovers the relevant features and drives the loss on every input to nearly 0.",
-            f"At d = {last.config.training.n:,} the largest attention goes from {last.numbers.largest_before:.1g} to"
-            f" {max(map(max, last.numbers.on_pair)):.3f}, and no input loses more than"
-            f" {last.numbers.worst_loss:.2g}. "
-            + ("Each head takes one bit of the pair." if split else "The heads share the bits of the pair."),
-        )
-    ]
+findings = claims_say_it

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
-from parityscope.papers.figure import Column, Finding, Scale, table_of
-from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
+from parityscope.papers.h2.pair_step import smallest_code
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
 
@@ -103,15 +103,4 @@ table = table_of(
 )
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Fit the growth in log d."""
-    power = fitted_exponent([math.log(row.config.n) for row in rows], [row.numbers.median for row in rows])
-    last = rows[-1]
-    return [
-        Finding(
-            "O(polylog d) trainable parameters suffice.",
-            f"The smallest r grows like (log d)^{power:.2f} and reaches {last.numbers.median:g} numbers per head at"
-            f" d = {last.config.n:,}, where 2 log₂ d is {2 * math.log2(last.config.n):.0f} and ⌈log² d⌉ is"
-            f" {polylog_numbers(last.config.n)}.",
-        )
-    ]
+findings = claims_say_it

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models.positions import orthogonal
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
@@ -114,17 +114,4 @@ table = table_of(
 )
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Set softmax beside the best of the others."""
-    few, free = (next(row for row in rows if row.config.free is wanted) for wanted in (False, True))
-    best = {name: one.loss for name, one in few.numbers.best.items()}
-    usual = {name: loss for name, loss in best.items() if name != "softmax" and "2 log n" not in name}
-    return [
-        Finding(
-            "Rapid feature discovery is uniquely driven by exact softmax, not by linear or component-wise attention.",
-            f"With few numbers per head: softmax {best['softmax']:.2g}, the best substitute with a uniform start"
-            f" {min(usual.values()):.2f}. But a sigmoid shifted by 2 log d reaches"
-            f" {best['sigmoid, shifted 2 log n']:.2g}, and with one number per position linear attention reaches"
-            f" {free.numbers.best['linear'].loss:.1g}: the need for softmax is a matter of parameters and start.",
-        )
-    ]
+findings = claims_say_it
