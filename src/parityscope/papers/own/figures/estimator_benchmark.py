@@ -12,8 +12,8 @@ from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
 from parityscope.papers.cells import draw_heat_map, ink_on
 from parityscope.papers.figure import Column, Finding, Scale, table_of
-from parityscope.papers.own.fit_benchmark.baselines import METHODS, OURS, Refused
 from parityscope.papers.own.fit_benchmark.comparison import MethodScore, compare_on
+from parityscope.papers.own.fit_benchmark.methods import METHODS, OURS, Refused
 from parityscope.papers.own.fit_benchmark.peers import PEERS
 from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
 from parityscope.records import Config, Numbers, Result, Row
