@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from parityscope.apps.benchmarking import Measurement, compare
-from parityscope.papers.own.fit_benchmark.baselines import OTHERS, OURS, Asked
 from parityscope.papers.own.fit_benchmark.comparison import FIRST_FRESH
+from parityscope.papers.own.fit_benchmark.methods import OTHERS, OURS, Asked
 from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 TABLES = 5

@@ -23,8 +23,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from parityscope.core.threads import single_threaded
-from parityscope.papers.own.fit_benchmark.baselines import METHODS, Asked, Refused
 from parityscope.papers.own.fit_benchmark.comparison import compare_on
+from parityscope.papers.own.fit_benchmark.methods import METHODS, Asked, Refused
 from parityscope.papers.own.fit_benchmark.peers import PEERS
 from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
 

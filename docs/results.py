@@ -26,7 +26,7 @@ from PIL import Image
 
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table
+from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table, verdicts_on
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
@@ -66,7 +66,7 @@ def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:
     stored = {**origin, "figures": list(FIGURE_IDS), "claims": [claim.model_dump() for claim in claims]}
     (out / "claims.json").write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     (out / "claims.md").write_text("\n".join(claims_page(claims, origin)) + "\n")
-    (out / "figures.md").write_text("\n".join(figures_page(figures, rows, origin)) + "\n")
+    (out / "figures.md").write_text("\n".join(figures_page(figures, rows, claims, origin)) + "\n")
     for old in (out / "figures").glob("*.png"):
         old.unlink()
     for figure in figures:
@@ -86,9 +86,12 @@ def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:
 
 
 def figures_page(
-    figures: Sequence[PaperFigure], rows: Mapping[str, Sequence[Row[Any, Any]]], origin: Mapping[str, Any]
+    figures: Sequence[PaperFigure],
+    rows: Mapping[str, Sequence[Row[Any, Any]]],
+    claims: Sequence[ClaimNumbers],
+    origin: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Yield the lines of the page that shows every figure with its findings, numbers and command."""
+    """Yield the lines of the page that shows every figure with its claims, findings, numbers and command."""
     yield "# Every figure\n"
     yield f"{len(figures)} figures, each drawn from stored rows. {origin_sentence(origin)}"
     yield f"All of them together took {duration(origin['seconds'])} of computing.\n"
@@ -100,9 +103,10 @@ def figures_page(
         yield f"## {plain(figure.TITLE)} {{ #{figure.ID} }}\n"
         yield f"![{plain(figure.TITLE)}](figures/{figure.ID}.png)\n"
         yield f"{plain(figure.TEXT)}\n"
-        findings = [[plain(finding.paper), plain(finding.here)] for finding in figure.findings(found)]
+        findings = [*verdicts_on(figure.ID, claims), *figure.findings(found)]
         if findings:
-            yield from table_lines(["the paper says", "computed here"], findings)
+            lines = [[plain(finding.paper), plain(finding.here)] for finding in findings]
+            yield from table_lines(["the paper says", "computed here"], lines)
             yield ""
         yield from folded_table(figure.table(found))
         if figure.CONFIGS[origin["scale"]]:

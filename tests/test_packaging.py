@@ -256,7 +256,7 @@ COMPLETIONS = {
     "parityscope rows folder --experiment phase-n": ("phase-n-k",),
     "parityscope claims H1-th": [name for name in CLAIM_IDS if name.startswith("H1-th")],
     "parityscope claims theorem-": [name for name in short_claim_names() if name.startswith("theorem-")],
-    "parityscope claims --scale ": ("smoke", "demo", "reference", "paper"),
+    "parityscope claims --scale ": ("smoke", "demo", "reference"),
     "parityscope bench ri": ("risk",),
 }
 

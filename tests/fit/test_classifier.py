@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import parityscope as ps
 from parityscope.fit import NothingFound, SparseParityClassifier, TiedColumns
-from parityscope.papers.own.fit_benchmark.epistasis import draw_epistasis
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 from parityscope.problems import draw_problems, seeded_generator
 
 
@@ -119,12 +119,13 @@ def test_continuous_columns_learn_their_thresholds():
 
 
 def test_genotypes_of_pure_epistasis():
-    X, y, support = draw_epistasis(20, 1600, heritability=0.4, generator=seeded_generator(0, "data"))
-    for column in X[:, support].T:  # no main effects
+    planted = TableKind(kind="genotypes", rows=1600).draw(seed=0)
+    X, y = planted.X, planted.y
+    for column in X[:, planted.columns].T:  # no main effects
         shares = [y[column == level].mean() for level in range(3)]
         assert max(shares) - min(shares) < 0.12
     model = SparseParityClassifier(random_state=0).fit(X, y)
-    assert tuple(model.support_) == support
+    assert tuple(model.support_) == planted.columns
     assert model.p_value_ < 1e-20
 
 

@@ -74,9 +74,9 @@ def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [f"W-figure-{number}" for number in (1, 2, 3, 4, 5, 8, 9, 10, 11)])
-def test_paper_scale_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
-    """The first paper-scale training of every figure, everything but its length as it is."""
-    training = load_figure(name).CONFIGS["paper"][0].training
+def test_a_figures_training_takes_twenty_steps_a_kill_and_a_resume(tmp_path, name):
+    """The first reference training of every figure, everything but its length as it is."""
+    training = load_figure(name).CONFIGS["reference"][0].training
     config = training.model_copy(update={"steps": 20, "held_out": 256, "stop": False})
     straight, resumed = killed_and_resumed(config, tmp_path, 0.0, (8,), 3600)
     assert straight == resumed

@@ -76,7 +76,7 @@ def store(tmp_path_factory):
     return store
 
 
-@pytest.mark.parametrize(("asked", "found"), [("smoke", "smoke"), ("demo", "demo"), ("paper", "demo")])
+@pytest.mark.parametrize(("asked", "found"), [("smoke", "smoke"), ("demo", "demo"), ("reference", "demo")])
 def test_the_scale_that_is_asked_for_comes_first_and_then_the_largest(store, asked, found):
     verdicts = stored_verdicts(asked, store)
     assert {name: scale for name, (scale, _) in verdicts.items()} == {LEMMA: found, TRUE_LEMMA: "smoke"}

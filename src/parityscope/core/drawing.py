@@ -163,6 +163,19 @@ def _saved(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
+def interval_lengths(shares: Sequence[Share]) -> tuple[list[float], list[float]]:
+    """Return how far the intervals of shares reach below and above them, as error bars ask for it.
+
+    >>> from parityscope.core.statistics import wilson_share
+    >>> below, above = interval_lengths([wilson_share(5, 10)])
+    >>> round(below[0] - above[0], 9)
+    0.0
+    """
+    below = [max(0.0, share.value - share.low) for share in shares]
+    above = [max(0.0, share.high - share.value) for share in shares]
+    return below, above
+
+
 def draw_shares(axes: Axes, places: Sequence[float], shares: Sequence[Share], **style: Any) -> None:
     """Draw shares of successes as points on a line, each with its confidence interval.
 
@@ -173,8 +186,8 @@ def draw_shares(axes: Axes, places: Sequence[float], shares: Sequence[Share], **
     [0.9, 0.3]
     """
     values = [share.value for share in shares]
-    below = [max(0.0, share.value - share.low) for share in shares]
-    above = [max(0.0, share.high - share.value) for share in shares]
-    axes.errorbar(places, values, yerr=(below, above), **{"marker": "o", "capsize": 3, "linewidth": 1.6, **style})
+    axes.errorbar(
+        places, values, yerr=interval_lengths(shares), **{"marker": "o", "capsize": 3, "linewidth": 1.6, **style}
+    )
     axes.set_ylim(-0.04, 1.04)
     axes.grid(axis="y", linewidth=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -55,3 +55,12 @@ def wilson_share(successes: int, trials: int, confidence: float = 0.95) -> Share
     centre = (p + z * z / (2 * trials)) / spread
     half = z * math.sqrt(p * (1 - p) / trials + (z / trials) ** 2 / 4) / spread
     return Share(successes, trials, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def share_of_true(flags: Collection[bool]) -> Share:
+    """Return the share of flags that are true, with Wilson's interval.
+
+    >>> str(share_of_true([True, True, False]))
+    '2/3 (21%–94%)'
+    """
+    return wilson_share(sum(flags), len(flags))

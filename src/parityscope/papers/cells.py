@@ -1,9 +1,9 @@
-"""What figures over trainings share: a training with a label, the share of seeds that learned, heat maps."""
+"""What figures over trainings share: rows with a label, the share of seeds that learned, heat maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
@@ -14,6 +14,7 @@ from parityscope.records import Config, Row
 from parityscope.runs.training import Training, TrainingNumbers
 
 _Value = TypeVar("_Value")
+_AnyRow = TypeVar("_AnyRow", bound=Row[Any, Any])
 
 
 class ShownTraining(Config):
@@ -34,6 +35,20 @@ class ShownTraining(Config):
 
 
 TrainingRow = Row[ShownTraining, TrainingNumbers]
+
+
+def by_label(rows: Iterable[_AnyRow]) -> dict[str, list[_AnyRow]]:
+    """Return the rows of every label, in the order they were made.
+
+    >>> from parityscope.runs import training
+    >>> shown = [ShownTraining(label=label, training=training("bounded", 8, 2)) for label in ("one", "two", "one")]
+    >>> {label: len(rows) for label, rows in by_label([Row(one, one.training.run().numbers) for one in shown]).items()}
+    {'one': 2, 'two': 1}
+    """
+    found: dict[str, list[_AnyRow]] = {}
+    for row in rows:
+        found.setdefault(row.config.label, []).append(row)
+    return found
 
 
 @runtime_checkable

@@ -50,17 +50,16 @@ class Context:
     rows: Callable[[str], Sequence[Row[Any, Any]]] = _no_rows
     row: Callable[[Config], Row[Any, Any]] = computed
 
-    def at(self, *, smoke: int, reference: int, demo: int | None = None, paper: int | None = None) -> int:
-        """Return a count by scale; the demo's is that of the reference unless given, the paper's ten times as large.
+    def at(self, *, smoke: int, reference: int, demo: int | None = None) -> int:
+        """Return a count by scale; the demo's is that of the reference unless given.
 
-        >>> [Context(scale).at(smoke=3, reference=100) for scale in ("smoke", "demo", "reference", "paper")]
-        [3, 100, 100, 1000]
+        >>> [Context(scale).at(smoke=3, reference=100) for scale in ("smoke", "demo", "reference")]
+        [3, 100, 100]
         """
         counts: dict[Scale, int] = {
             "smoke": smoke,
             "demo": reference if demo is None else demo,
             "reference": reference,
-            "paper": 10 * reference if paper is None else paper,
         }
         return counts[self.scale]
 

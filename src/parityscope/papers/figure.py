@@ -1,8 +1,8 @@
-"""What a figure is: one file with its configs per scale, `plot`, a table, findings, its cost and a text."""
+"""What a figure is: its configs per scale, `plot`, a table, findings, its cost and a text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
@@ -11,9 +11,10 @@ from parityscope.core.errors import InvalidInput
 if TYPE_CHECKING:  # the names of the scales are completed without waiting for torch
     from matplotlib.figure import Figure
 
+    from parityscope.papers.claim import ClaimNumbers
     from parityscope.records import Config, Row
 
-Scale = Literal["smoke", "demo", "reference", "paper"]
+Scale = Literal["smoke", "demo", "reference"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
@@ -49,6 +50,40 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+class Column(NamedTuple):
+    """A column of a table: its header, what it shows of a line, and in which format.
+
+    >>> Column("risk", lambda line: line["risk"], ".2f").cell({"risk": 1 / 3})
+    '0.33'
+    """
+
+    header: str
+    value: Callable[[Any], object]
+    format: str = ""
+
+    def cell(self, line: Any) -> str:
+        """Return the text of one cell; a dash where there is no value."""
+        value = self.value(line)
+        return "–" if value is None else format(value, self.format)
+
+
+def table_of(
+    *columns: Column, lines: Callable[[Sequence[Any]], Iterable[Any]] = iter
+) -> Callable[[Sequence[Any]], Table]:
+    """Return the `table` of a figure: a line per row, or those that `lines` makes of all rows.
+
+    >>> table_of(Column("n", lambda row: row), Column("learned", lambda row: None))([12]).rows
+    [['12', '–']]
+    """
+
+    def table(rows: Sequence[Any]) -> Table:
+        return Table(
+            [column.header for column in columns], [[column.cell(line) for column in columns] for line in lines(rows)]
+        )
+
+    return table
+
+
 class Finding(NamedTuple):
     """What the paper says, and what was computed here.
 
@@ -62,11 +97,12 @@ class Finding(NamedTuple):
 
 @runtime_checkable
 class PaperFigure(Protocol):
-    """The contract of a file in a paper's `figures/`. Configs compute their rows; `plot` never trains.
+    """The contract of a figure in a paper's `figures/`. Configs compute their rows; `plot` never trains.
 
     The rows that `plot`, `table` and `findings` get are typed by the configs: `Row[TheConfig, ItsNumbers]`. More names
     are looked for: TIMED (rows are timings, never measured beside other work), and for figures whose rows another
-    command stores, COMMAND, that command, and STORED, the class of its configs.
+    command stores, COMMAND, that command, and STORED, the class of its configs. A file with several figures lists them
+    as `FIGURES`, each a `FigureSpec`.
 
     >>> from parityscope.papers.registry import load_figure
     >>> isinstance(load_figure("H2-parameters"), PaperFigure)
@@ -88,8 +124,46 @@ class PaperFigure(Protocol):
         ...
 
     def findings(self, rows: Sequence[Row[Any, Any]]) -> Sequence[Finding]:
-        """Set the paper beside what was computed."""
+        """Set the paper beside what was computed, as far as no claim about the figure does."""
         ...
+
+
+def claims_say_it(rows: Sequence[Row[Any, Any]]) -> Sequence[Finding]:
+    """Return the findings of a figure whose claims say all there is to say: none.
+
+    >>> claims_say_it([])
+    ()
+    """
+    return ()
+
+
+@dataclass
+class FigureSpec:
+    """One of several figures in a file; see `PaperFigure`."""
+
+    ID: str
+    TITLE: str
+    TEXT: str
+    COST: Mapping[Scale, float]
+    CONFIGS: Mapping[Scale, Sequence[Config]]
+    plot: Callable[[Sequence[Row[Any, Any]]], Figure]
+    table: Callable[[Sequence[Row[Any, Any]]], Table]
+    findings: Callable[[Sequence[Row[Any, Any]]], Sequence[Finding]] = claims_say_it
+
+
+def verdicts_on(figure_id: str, claims: Iterable[ClaimNumbers]) -> list[Finding]:
+    """Return the verdicts of the claims that a figure shows, as findings.
+
+    >>> from types import SimpleNamespace
+    >>> claim = SimpleNamespace(figure="X", id="X-1", statement="It falls.", verdict="holds", number="3 of 3", tried="")
+    >>> verdicts_on("X", [claim])
+    [Finding(paper='It falls. (X-1)', here='holds: 3 of 3')]
+    """
+    return [
+        Finding(f"{claim.statement} ({claim.id})", f"{claim.verdict}: {claim.number}")
+        for claim in claims
+        if claim.figure == figure_id
+    ]
 
 
 @dataclass(frozen=True)

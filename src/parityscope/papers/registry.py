@@ -35,7 +35,9 @@ def load_figure(figure_id: str) -> PaperFigure:
     for paper in PAPERS:
         if figure_id in paper.figures:
             with naming_the_extra():
-                return cast("PaperFigure", _module(paper.folder, "figures", paper.figures[figure_id]))
+                module = _module(paper.folder, "figures", paper.figures[figure_id])
+            several = {figure.ID: figure for figure in getattr(module, "FIGURES", ())}
+            return cast("PaperFigure", several.get(figure_id, module))
     raise InvalidInput(f"unknown figure {figure_id!r}: choose one of {', '.join(FIGURE_IDS)}")
 
 

@@ -5,7 +5,7 @@ import torch
 
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.claim import computed
-from parityscope.papers.h1.figures.figure_2 import NEIGHBOURS, findings, one_head_per_bit, plot, table
+from parityscope.papers.h1.figures.figure_2 import NEIGHBOURS, one_head_per_bit, plot, table
 from parityscope.runs import training
 
 
@@ -53,10 +53,3 @@ def test_the_first_seed_that_learned_is_shown(row):
     wide, narrow, _ = plot([row]).axes
     assert wide.get_title() == "ours: 2 of 3 learned; seed 1"
     assert narrow.images[0].get_array().T.tolist() == row.arrays["attention"][1].tolist()
-
-
-def test_separate_and_neighbouring_bits_stand_apart(row):
-    other = replace(row, numbers=row.numbers.model_copy(update={"supports": ((1, 2, 6),) * 3}))
-    apart, neighbours = findings([row, other, other])
-    assert apart.here.count("ours") == 1
-    assert neighbours.here.count("ours") == 2

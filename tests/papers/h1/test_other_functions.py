@@ -62,8 +62,8 @@ def test_the_truth_table_is_the_function_of_the_bits_at_the_hidden_places(name):
 
 
 def test_every_config_carries_the_table_of_its_function():
-    assert all(one.labels == FUNCTIONS[one.function].labels() for one in CONFIGS["paper"])
-    assert all(one.k == FUNCTIONS[one.function].k for one in CONFIGS["paper"])
+    assert all(one.labels == FUNCTIONS[one.function].labels() for one in CONFIGS["reference"])
+    assert all(one.k == FUNCTIONS[one.function].k for one in CONFIGS["reference"])
 
 
 @pytest.mark.parametrize("architecture", ["attention", "FFNN-1"])

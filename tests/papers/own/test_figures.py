@@ -1,6 +1,8 @@
 """What the project's own figures count, and what they show of a method that did not run."""
 
-from parityscope.papers.cells import ShownTraining
+from dataclasses import replace
+
+from parityscope.papers.cells import ShownTraining, by_label
 from parityscope.papers.own.figures import concave_bounds, faces, phase, three_heads
 from parityscope.papers.own.figures.estimator_benchmark import BenchmarkNumbers, Comparison, findings, table
 from parityscope.papers.own.figures.numbers import CostNumbers
@@ -12,6 +14,7 @@ from parityscope.runs import training
 
 RATE = phase.Axis("learning rate", lambda row: float(row.config.training.recipe.learning_rate))
 BITS = phase.Axis("n", lambda row: row.config.training.n)
+DIAGRAM = replace(phase.FIGURES[0], x=RATE, y=BITS, columns=2)
 
 
 def trained(*points):
@@ -24,15 +27,14 @@ def trained(*points):
 
 def test_every_point_of_a_diagram_counts_its_own_seeds():
     rows = trained(("one", 8, 3, 0.05), ("one", 8, 5, 1e-6), ("other", 9, 2, 0.05))
-    panels = phase.panels_of(rows)
-    assert phase.counted(panels["one"]) == "3/8 (14%–69%) seeds; all of them in 1 of 2 cells, none in 1"
-    header, lines = phase.phase_table(rows, RATE, BITS)
+    assert phase.counted(by_label(rows)["one"]) == "3/8 (14%–69%) seeds; all of them in 1 of 2 cells, none in 1"
+    header, lines = DIAGRAM.table(rows)
     assert header == ["panel", "n ╲ learning rate", "1e-06", "0.05"]
     assert lines == [
         ["one", "8", "0/5 (0%–43%)", "3/3 (44%–100%)"],
         ["other", "9", "–", "2/2 (34%–100%)"],
     ]
-    titles = [axes.get_title() for axes in phase.draw_phases(rows, RATE, BITS, columns=2).axes[:2]]
+    titles = [axes.get_title() for axes in DIAGRAM.plot(rows).axes[:2]]
     assert titles == ["one (3–5 seeds)", "other (2 seeds)"]
 
 

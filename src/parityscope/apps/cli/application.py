@@ -76,7 +76,7 @@ def scale_option(text: str) -> Any:
     """Return the option --scale, which completes the names of the scales.
 
     >>> scale_option("How hard to try").help
-    'How hard to try: smoke, demo, reference or paper.'
+    'How hard to try: smoke, demo or reference.'
     """
 
     def scales() -> Iterable[str]:
@@ -84,7 +84,7 @@ def scale_option(text: str) -> Any:
 
         return SCALES
 
-    return typer.Option(help=f"{text}: smoke, demo, reference or paper.", autocompletion=completing(scales))
+    return typer.Option(help=f"{text}: smoke, demo or reference.", autocompletion=completing(scales))
 
 
 def errors(quiet: bool) -> Console:

@@ -15,7 +15,7 @@ from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.apps.reference import unpack_reference
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.claim import ClaimCheck, ClaimNumbers
-from parityscope.papers.figure import SCALES, PaperFigure, Scale
+from parityscope.papers.figure import SCALES, PaperFigure, Scale, verdicts_on
 from parityscope.papers.registry import FIGURE_IDS, load_figure
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.papers.wording import TALLIED, counterexample_of, entries, page_of, refuted_by, remarks, tallies
@@ -97,11 +97,12 @@ class Results:
     def _findings(self, figure: PaperFigure) -> dict[str, Any]:
         scale, rows = self._drawn(figure)
         table = figure.table(rows)
+        findings = [*verdicts_on(figure.ID, stored_claims(scale, self._store)), *figure.findings(rows)]
         return {
             "text": figure.TEXT,
             "scale": scale,
             "table": {"header": list(table.header), "rows": [list(line) for line in table.rows]},
-            "findings": [finding._asdict() for finding in figure.findings(rows)],
+            "findings": [finding._asdict() for finding in findings],
         }
 
     def _rows(self, figure: PaperFigure) -> list[Row[Any, Any]]:

@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from parityscope.core.drawing import Pictures
 from parityscope.core.errors import naming_the_extra
 from parityscope.papers import wording
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, Scale, Table, verdicts_on
 from parityscope.papers.registry import PAPERS
 
 with naming_the_extra():
@@ -81,7 +81,7 @@ def render_report(
     environment.filters["pretty"] = partial(json.dumps, indent=1, ensure_ascii=False)
     finished = [section.finished for section in sections]
     return environment.get_template("page.html.jinja").render(
-        sections=sections,
+        sections=[replace(one, findings=[*verdicts_on(one.figure_id, claims), *one.findings]) for one in sections],
         claims=claims,
         missing=missing,
         papers=[paper for paper in PAPERS if any(claim.paper == paper.name for claim in claims)],

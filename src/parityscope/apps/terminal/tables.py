@@ -19,7 +19,7 @@ def figures_table(figures: Sequence[PaperFigure]) -> Table:
     >>> from parityscope.papers.registry import load_figure
     >>> table = figures_table([load_figure("H1-figure-1")])
     >>> [column.header for column in table.columns]
-    ['id', 'title', 'smoke, s', 'demo, s', 'reference, s', 'paper, s']
+    ['id', 'title', 'smoke, s', 'demo, s', 'reference, s']
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("id")

@@ -51,10 +51,6 @@ DESCENTS: dict[Scale, list[Ends | FullMatrix]] = {
         *_ends((4, 6, 8, 10), 32, 10_000, 3),
         *_full([(4, (0, 1)), (4, (0, 2)), (6, (0, 1)), (6, (0, 2)), (6, (0, 3))], 32, 5000),
     ],
-    "paper": [
-        *_ends((4, 5, 6, 7, 8, 9, 10, 12), 100, 20_000, 5),
-        *_full([(n, (0, distance)) for n in (4, 6, 8) for distance in range(1, n // 2 + 1)], 100, 20_000),
-    ],
 }
 
 _AT_REST = 1e-30  # in 40 digits; double precision ends at 1e-15

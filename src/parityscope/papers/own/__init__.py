@@ -16,9 +16,9 @@ PAPER = Paper(
         "P-examples-concave": "examples_concave",
         "engine-cost": "engine_cost",
         "estimator-benchmark": "estimator_benchmark",
-        "phase-temperature-rate": "phase_temperature_rate",
-        "phase-n-k": "phase_n_k",
-        "phase-heads-noise": "phase_heads_noise",
+        "phase-temperature-rate": "phase",
+        "phase-n-k": "phase",
+        "phase-heads-noise": "phase",
     },
     claims={
         "closed_forms": ("P-closed-form", "P-worst-loss"),

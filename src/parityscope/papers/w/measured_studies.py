@@ -9,11 +9,10 @@ from jaxtyping import Float
 from pydantic import PlainSerializer
 from torch import Tensor
 
-from parityscope.language_models.measures import COMPARISONS, MATCHED, MEASURES, PAPER, REDUCTIONS
+from parityscope.language_models.measures import MATCHED, MEASURES, PAPER, REDUCTIONS
 from parityscope.language_models.measuring import measure_problems
 from parityscope.language_models.summary import Comparison, compare, summarise
 from parityscope.language_models.word_problems import VARIANTS, Variant, WordProblem
-from parityscope.papers.figure import Table
 from parityscope.records import Config, Numbers, Row
 
 FIGURE_IDS = ("W-figure-6", "W-figure-7")
@@ -173,23 +172,6 @@ def shown_studies(rows: Sequence[StudyRow]) -> list[StudyRow]:
         if key not in best or row.numbers.problems >= best[key].numbers.problems:
             best[key] = row
     return list(best.values())
-
-
-def studies_table(rows: Sequence[StudyRow]) -> Table:
-    """Return every measure of every stored model, with the share of heads where CoT is lower.
-
-    >>> studies_table([]).header[4:7]
-    ['no CoT', 'CoT', 'shuffled CoT']
-    """
-    header = ["model", "weights", "problems", "measure", *VARIANTS, "heads lower than no CoT", "than shuffled CoT"]
-    lines = []
-    for row in shown_studies(rows):
-        for place, model in enumerate(row.numbers.models):
-            for index, measure in enumerate(MEASURES):
-                shares = [lower_share(model.comparisons[other][index]) for other in COMPARISONS]
-                who = [model.name, model.weights, str(row.numbers.problems)]
-                lines.append([*who, str(measure), *means(row, place, index), *shares])
-    return Table(header, lines)
 
 
 def lower_share(comparison: Comparison) -> str:

@@ -1,13 +1,13 @@
 """What W's figures share: one decoder's training with a label, the paper's settings, what rows say, and a table.
 
-Nothing here draws (see `figures/drawing.py`), so that checks of claims can read rows where there is no plotting
-library.
+Nothing here draws, so that checks of claims can read rows where there is no plotting library.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -15,15 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.core.ties import first_largest
-from parityscope.papers.figure import Table
+from parityscope.papers.figure import Column, table_of
 from parityscope.records import Config, Row
 from parityscope.runs.decoder import DecoderNumbers, DecoderTraining
 from parityscope.training.decoders import CROSSINGS, DecoderSettings
 
-PAPER_RATES = (6e-5, 8e-5, 1e-4)
 CHAIN, ANSWER = "with CoT", "without CoT"  # labels
 FRESH = range(2000, 2005)  # seeds of the reference run: no setting was chosen on them
-_PAPER_BUDGET, _PAPER_WIDTH = 10**7, 720
+_PAPER_WIDTH = 720
 _CHANCE = 0.5
 _Group = TypeVar("_Group", int, tuple[int, int, int])
 
@@ -78,8 +77,8 @@ def laptop(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
     with one head, W's shape, k = 2 and 3 are not: `W-plateau` shows why.
 
     >>> own = laptop("", 20, 3, steps=400).training
-    >>> own.width, own.heads, round(own.learning_rate / paper("", 20, 3).training.learning_rate)
-    (128, 8, 10)
+    >>> own.width, own.heads, own.start_gain
+    (128, 8, 2.3717)
     """
     width = changes.get("width", 128)
     usual = {
@@ -91,24 +90,6 @@ def laptop(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
         "batch": 256,
         "held_out": 1024,
         "evaluate_every": 10,
-    }
-    return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
-
-
-def paper(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
-    """Return W's own settings (Appendix C.1): width 720, MLP 3072, Adam, linear decay, batch 512, 10⁷ samples.
-
-    >>> own = paper(CHAIN, 30, 4).training
-    >>> own.width, own.mlp_width, own.steps * own.batch <= 10**7 < (own.steps + 1) * own.batch
-    (720, 3072, True)
-    """
-    usual = {
-        "width": _PAPER_WIDTH,
-        "mlp_width": 3072,
-        "learning_rate": 1e-4,
-        "batch": 512,
-        "steps": _PAPER_BUDGET // 512,
-        "evaluate_every": 20,
     }
     return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
 
@@ -265,31 +246,74 @@ def attention_on_secret(row: DecoderRow) -> Float[Tensor, "layers links"]:
     return row.arrays["on_secret"]
 
 
-def training_table(rows: Sequence[DecoderRow]) -> Table:
-    """Return every training with the samples at which it crossed each accuracy.
+def shape_name(row: DecoderRow) -> str:
+    """Return a row's layers × heads in words.
 
-    >>> training_table([]).header[-4:]
-    ['samples to 0.99', 'samples to 0.995', 'samples to 1', 'entropy']
+    >>> from parityscope.records import Numbers
+    >>> shape_name(Row(smoke("", layers=2, heads=3), Numbers()))
+    '2 × 3'
     """
-    header = ["label", "seed", "n", "k", "chain", "layers × heads", "width", "pool", "rate", "accuracy", "free-running"]
-    header += [f"samples to {accuracy:g}" for accuracy in CROSSINGS] + ["entropy"]
-    return Table(header, [_line(row) for row in rows])
+    return f"{row.config.training.layers} × {row.config.training.heads}"
 
 
-def _line(row: DecoderRow) -> list[str]:
-    training, numbers = row.config.training, row.numbers
-    return [
-        row.config.label,
-        str(training.seed),
-        str(training.n),
-        str(training.k),
-        "yes" if training.chain_of_thought else "no",
-        f"{training.layers} × {training.heads}",
-        str(training.width),
-        "fresh" if training.pool is None else f"{training.pool:,}",
-        f"{training.learning_rate:g}",
-        f"{numbers.accuracy:.4f}",
-        f"{numbers.free_running:.4f}",
-        *("–" if count is None else f"{count:,}" for count in numbers.samples),
-        f"{numbers.final_entropy:.3f}",
-    ]
+def lowest_entropy(row: DecoderRow) -> float:
+    """Return the lowest normalised entropy any head reached.
+
+    >>> from parityscope.records import Numbers
+    >>> entropy = torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])  # two records of a layer with two heads
+    >>> lowest_entropy(Row(smoke("", heads=2), Numbers(), {"entropy": entropy}))
+    0.25
+    """
+    return float(row.arrays["entropy"].min())
+
+
+def stays_elevated(row: DecoderRow) -> bool:
+    """Return whether no head's entropy ever fell below half of the lowest one's start: it remained elevated.
+
+    >>> from parityscope.records import Numbers
+    >>> curves = [torch.tensor(curve)[:, None, None] for curve in ([1.0, 0.75], [1.0, 0.25])]
+    >>> [stays_elevated(Row(smoke(""), Numbers(), {"entropy": entropy})) for entropy in curves]
+    [True, False]
+    """
+    return lowest_entropy(row) >= float(row.arrays["entropy"][0].min()) / 2
+
+
+def best_accuracy(row: DecoderRow) -> float:
+    """Return the best held-out accuracy during training.
+
+    >>> from parityscope.records import Numbers
+    >>> best_accuracy(Row(smoke(""), Numbers(), {"accuracy": torch.tensor([0.5, 0.75, 0.625])}))
+    0.75
+    """
+    return float(row.arrays["accuracy"].max())
+
+
+def guessing_bound(row: DecoderRow) -> float:
+    """Return an accuracy that guessing exceeds with probability below 1e-9 per evaluation: six standard deviations.
+
+    >>> from parityscope.records import Numbers
+    >>> guessing_bound(Row(smoke("", held_out=900), Numbers()))
+    0.6
+    """
+    return 0.5 + 6 * 0.5 / math.sqrt(row.config.training.held_out)
+
+
+def _samples_to(place: int, row: DecoderRow) -> int | None:
+    return row.numbers.samples[place]
+
+
+training_table = table_of(
+    Column("label", lambda row: row.config.label),
+    Column("seed", lambda row: row.config.training.seed),
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("chain", lambda row: "yes" if row.config.training.chain_of_thought else "no"),
+    Column("layers × heads", shape_name),
+    Column("width", lambda row: row.config.training.width),
+    Column("pool", lambda row: "fresh" if row.config.training.pool is None else f"{row.config.training.pool:,}"),
+    Column("rate", lambda row: row.config.training.learning_rate, "g"),
+    Column("accuracy", lambda row: row.numbers.accuracy, ".4f"),
+    Column("free-running", lambda row: row.numbers.free_running, ".4f"),
+    *(Column(f"samples to {accuracy:g}", partial(_samples_to, place), ",") for place, accuracy in enumerate(CROSSINGS)),
+    Column("entropy", lambda row: row.numbers.final_entropy, ".3f"),
+)

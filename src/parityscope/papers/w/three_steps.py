@@ -92,13 +92,8 @@ class ThreeStepTraining(Config):
 _SMOKE = ThreeSteps(n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256)
 _WIDE = ThreeSteps(m=1536)
 # Chosen on seeds 0 to 3, with the sizes of m and ε that the rules of `ThreeSteps` and `answers` ask for.
-_LARGER = (
-    ThreeSteps(n=40, k=8, d=4096, m=1024, epsilon=4.0, early_rate=0.4, batch=32768),
-    ThreeSteps(n=100, k=10, d=4096, m=1024, epsilon=6.4, early_rate=0.25, batch=65536),
-)
-
-
-LARGER = tuple((settings.n, settings.k) for settings in _LARGER)
+_LARGER = ThreeSteps(n=40, k=8, d=4096, m=1024, epsilon=4.0, early_rate=0.4, batch=32768)
+LARGER = (_LARGER.n, _LARGER.k)
 
 
 def three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
@@ -118,7 +113,7 @@ def fresh_trainings(context: Context) -> list[ThreeStepTraining]:
     >>> len(fresh_trainings(Context("reference")))
     64
     """
-    count = context.at(smoke=1, demo=2, reference=64, paper=256)
+    count = context.at(smoke=1, demo=2, reference=64)
     return [three_steps_at(context.scale, _FIRST_UNSEEN_SEED + place) for place in range(count)]
 
 
@@ -128,7 +123,7 @@ def earlier_trainings(context: Context) -> list[ThreeStepTraining]:
     >>> [config.settings.seed for config in earlier_trainings(Context("reference"))] == list(range(1000, 1064))
     True
     """
-    count = context.at(smoke=0, demo=0, reference=64, paper=256)
+    count = context.at(smoke=0, demo=0, reference=64)
     return [three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
 
 
@@ -147,13 +142,8 @@ def larger_trainings(context: Context) -> list[ThreeStepTraining]:
     >>> [(one.settings.n, one.settings.k) for one in larger_trainings(Context("reference"))] == [(40, 8)] * 5
     True
     """
-    # At (100, 10) a training takes most of a minute.
-    counts = context.at(smoke=0, demo=0, reference=5, paper=64), context.at(smoke=0, demo=0, reference=0, paper=64)
-    return [
-        _training(settings, _FIRST_FRESH_SEED + place)
-        for settings, count in zip(_LARGER, counts, strict=True)
-        for place in range(count)
-    ]
+    count = context.at(smoke=0, demo=0, reference=5)
+    return [_training(_LARGER, _FIRST_FRESH_SEED + place) for place in range(count)]
 
 
 def wide_trainings(context: Context) -> list[ThreeStepTraining]:
@@ -164,7 +154,7 @@ def wide_trainings(context: Context) -> list[ThreeStepTraining]:
     >>> wide_trainings(Context("demo"))
     []
     """
-    count = context.at(smoke=0, demo=0, reference=5, paper=64)
+    count = context.at(smoke=0, demo=0, reference=5)
     return [_training(_WIDE, _FIRST_FRESH_SEED + place) for place in range(count)]
 
 

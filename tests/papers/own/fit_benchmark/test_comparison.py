@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from parityscope.papers.own.fit_benchmark.baselines import Method, Refused, grid
 from parityscope.papers.own.fit_benchmark.comparison import FIRST_FRESH, choose_setting, compare_on
+from parityscope.papers.own.fit_benchmark.methods import Method, Refused, grid
 from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 KIND = TableKind(n=6, rows=20)

@@ -117,7 +117,7 @@ _CLAUSES = (
 
 def _measure_bound(bound: _Bound, context: Context) -> Measurement:
     """Attack a bound that should hold for every b > 0."""
-    settings = _SETTINGS[: context.at(smoke=2, reference=len(_SETTINGS), paper=len(_SETTINGS))]
+    settings = _SETTINGS[: context.at(smoke=2, reference=len(_SETTINGS))]
     found = [(setting, _attack(bound, setting, context)[0]) for setting in settings]
     large, x = _attack(bound, _LARGE_B, context)
     worst, at = max((attack.value, setting) for setting, attack in found)

@@ -38,7 +38,7 @@ def _distinct_numbers(net: FFNN1) -> int:
 
 def _proposition_3_ffnn(context: Context) -> Measurement:
     """Visit every input for every support of every size."""
-    n = context.at(smoke=6, reference=9, paper=12)
+    n = context.at(smoke=6, reference=9)
     supports = [support for k in range(1, n + 1) for support in combinations(range(n), k)]
     risks = [float(population_risk(parity_ffnn(n, one), Parity(n, one)).value.detach()) for one in supports]
     nets = {k: parity_ffnn(n, range(k)) for k in range(1, n + 1)}
@@ -95,9 +95,7 @@ def _proposition_3_transformer(context: Context) -> Measurement:
         {"tau": tau, "b": b, "risk": _risk(parity_transformer(n, support, tau, b), support)}
         for tau, b in ((1 / n, 0.0), (0.01, 0.01), (0.01, 1e-6), (0.001, 1e-12), (0.001, 0.0))
     ]
-    supports = [
-        chosen for k in range(1, context.at(smoke=2, reference=n, paper=n) + 1) for chosen in combinations(range(n), k)
-    ]
+    supports = [chosen for k in range(1, context.at(smoke=2, reference=n) + 1) for chosen in combinations(range(n), k)]
     # S misses its integer by almost nothing and smoothing costs less than half of ŷ, so 2ŷ has the margin 1.
     sharper = max(_risk(parity_transformer(n, chosen, _SHARP, SMOOTHING), chosen, output=2.0) for chosen in supports)
     built = {k: parity_transformer(n, range(k), _SHARP, SMOOTHING) for k in range(1, n + 1)}

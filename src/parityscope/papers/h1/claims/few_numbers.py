@@ -40,13 +40,13 @@ _REMARK_10_CLAUSES = (
 
 def _remark_9_trainings(context: Context) -> list[Training]:
     seeds = context.at(smoke=16, reference=16)
-    sizes = (12, 20, 100)[: context.at(smoke=1, reference=3, paper=3)]
+    sizes = (12, 20, 100)[: context.at(smoke=1, reference=3)]
     return [training("repaired", n, 3, seeds=range(seeds)) for n in sizes]
 
 
 def _harmonic_trainings(context: Context) -> list[Training]:
     # Margins shrink like n^{−2k}: at n = 100 double precision is not always enough.
-    sizes = (12, 20)[: context.at(smoke=1, reference=2, paper=2)]
+    sizes = (12, 20)[: context.at(smoke=1, reference=2)]
     return [training("concave", n, 3, positions="harmonics", seeds=range(1000, 1016)) for n in sizes]
 
 
@@ -63,7 +63,7 @@ def _held_with_one_number_less(context: Context) -> list[bool]:
 
 def _remark_10_trainings(context: Context) -> list[Training]:
     seeds = context.at(smoke=16, demo=16, reference=16)
-    ks = (2, 3, 4, 5, 6)[: context.at(smoke=1, reference=5, paper=5)]
+    ks = (2, 3, 4, 5, 6)[: context.at(smoke=1, reference=5)]
     return [training("repaired", 12, k, seeds=range(seeds)) for k in ks]
 
 

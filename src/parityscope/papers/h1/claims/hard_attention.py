@@ -83,7 +83,7 @@ class HardHeadSearch(Config):
 
 
 def _search(context: Context) -> list[HardHeadSearch]:
-    sizes = _GRID[: context.at(smoke=4, reference=len(_GRID), paper=len(_GRID))]
+    sizes = _GRID[: context.at(smoke=4, reference=len(_GRID))]
     return [HardHeadSearch(sizes=sizes, tries=context.at(smoke=40, demo=150, reference=500))]
 
 

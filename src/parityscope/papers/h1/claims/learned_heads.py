@@ -27,8 +27,8 @@ def _trainings(context: Context) -> list[Training]:
         n, supports = 10, ((1, 4, 8), (2, 6, 7))
     else:
         n, supports = 20, (SEPARATE, NEIGHBOURS)
-    seeds = context.at(smoke=24, demo=32, reference=32, paper=64)
-    steps = context.at(smoke=500, reference=4000, demo=500, paper=4000)
+    seeds = context.at(smoke=24, demo=32, reference=32)
+    steps = context.at(smoke=500, reference=4000, demo=500)
     return [coded_heads(n, one, seeds, steps, watch=("attention",), record_every=steps) for one in supports]
 
 

@@ -70,7 +70,7 @@ _CLAUSES = (
 
 
 def _proposition_21(context: Context) -> Measurement:
-    per_position = context.at(smoke=2, reference=4, paper=8)
+    per_position = context.at(smoke=2, reference=4)
     apart = [_visit(n, support, min(per_position, 4) if len(support) > 2 else per_position) for n, support in _APART]
     ends = _visit(*_ENDS, per_position)
     away, anywhere = _largest(apart), _largest([*apart, ends])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -31,7 +31,7 @@ TEXT = (
     "Random-sign positions (bounded) know no neighbours and serve as control; the dotted line trains on drawn "
     "examples instead of the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12, "paper": 150}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 4, "reference": 12}
 _MIDDLE = 0.25  # a head within a quarter of a step from the middle between the two bits
 
 
@@ -99,7 +99,6 @@ CONFIGS: dict[Scale, list[Distances]] = {
     "smoke": _configs(9, 6, 4, 1000, steps=150),
     "demo": _configs(20, 8, 8, 2000, steps=600),
     "reference": _configs(20, 12, 16, 2000),
-    "paper": _configs(20, 20, 64, 16000, steps=4000),
 }
 
 
@@ -194,32 +193,34 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every distance of every recipe."""
-    header = [
-        "recipe",
-        "distance",
-        "learned",
-        "median overlap",
-        "right with hard attention",
-        "two heads in the middle",
-    ]
-    lines = []
-    for row in rows:
-        middle = row.numbers.two_in_the_middle
-        cells = zip(row.config.distances, _shares(row), _overlaps(row), _hard(row), strict=True)
-        for index, (distance, share, span, hard) in enumerate(cells):
-            lines.append(
-                [
-                    row.config.label,
-                    str(distance),
-                    str(share),
-                    "–" if span is None else f"{span[0]:.2f}",
-                    "–" if hard is None else str(hard),
-                    "–" if middle is None else f"{middle[index]} of {share.successes}",
-                ]
-            )
-    return Table(header, lines)
+class _Line(NamedTuple):
+    row: _Row
+    place: int  # of the distance
+
+    @property
+    def hard(self) -> Share | None:
+        return _hard(self.row)[self.place]
+
+    @property
+    def overlap(self) -> float | None:
+        span = _overlaps(self.row)[self.place]
+        return None if span is None else span[0]
+
+    @property
+    def in_the_middle(self) -> str | None:
+        middle = self.row.numbers.two_in_the_middle
+        return None if middle is None else f"{middle[self.place]} of {self.row.numbers.learned[self.place]}"
+
+
+table = table_of(
+    Column("recipe", lambda line: line.row.config.label),
+    Column("distance", lambda line: line.row.config.distances[line.place]),
+    Column("learned", lambda line: _shares(line.row)[line.place]),
+    Column("median overlap", lambda line: line.overlap, ".2f"),
+    Column("right with hard attention", lambda line: line.hard),
+    Column("two heads in the middle", lambda line: line.in_the_middle),
+    lines=lambda rows: [_Line(row, place) for row in rows for place in range(len(row.config.distances))],
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -25,7 +25,7 @@ TEXT = (
     " exactly at the hidden bits (the construction of Proposition 3) at the paper's temperature 1/n. Every number is"
     " computed by the model."
 )
-COST: dict[Scale, float] = {"smoke": 0.1, "demo": 0.0, "reference": 0.0, "paper": 0.1}
+COST: dict[Scale, float] = {"smoke": 0.1, "demo": 0.0, "reference": 0.0}
 
 
 class WorkedExampleNumbers(Numbers):

@@ -11,8 +11,8 @@ from matplotlib.image import AxesImage
 
 from parityscope.core.drawing import HEAT, colour
 from parityscope.core.ties import first_largest
-from parityscope.papers.cells import ShownTraining, TrainingRow, of_learned
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, of_learned
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.papers.h1.trainings import FIGURE_2, NEIGHBOURS, SEPARATE, WATCHED, coded_heads
 from parityscope.records import Row
 from parityscope.runs import training
@@ -26,7 +26,7 @@ TEXT = (
     " training. This is the attention the model uses, temperature included. Each row shows the first seed that "
     "learned, or seed 0 if none did; the share of all seeds stands in the title."
 )
-COST: dict[Scale, float] = {"smoke": 4, "demo": 8, "reference": 39, "paper": 80}
+COST: dict[Scale, float] = {"smoke": 4, "demo": 8, "reference": 39}
 
 
 def _configs(
@@ -56,7 +56,7 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
 
 def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw recipes from top to bottom, the two supports side by side."""
-    recipes = list(dict.fromkeys(row.config.label for row in rows))
+    recipes = list(by_label(rows))
     supports = list(dict.fromkeys(_support(row) for row in rows))
     figure = Figure(figsize=(13, 2.9 * len(recipes)), layout="constrained")
     grid = figure.subplots(
@@ -116,55 +116,16 @@ def _draw_heads(axes: Axes, row: TrainingRow) -> AxesImage:
     return image
 
 
-def table(rows: Sequence[TrainingRow]) -> Table:
-    """Return what each recipe reached on each support."""
-    header = [
-        "recipe",
-        "hidden",
-        "seeds learned",
-        "of those one head per bit",
-        "shown seed",
-        "risk",
-        "accuracy",
-        "steps",
-    ]
-    return Table(
-        header,
-        [
-            [
-                row.config.label,
-                ", ".join(map(str, _support(row))),
-                str(row.numbers.share),
-                f"{one_head_per_bit(row)} of {sum(row.numbers.learned)}",
-                str(_shown(row)),
-                f"{row.numbers.risk[_shown(row)]:.4f}",
-                f"{row.numbers.accuracy[_shown(row)]:.4f}",
-                str(row.numbers.steps[_shown(row)]),
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("hidden", lambda row: ", ".join(map(str, _support(row)))),
+    Column("seeds learned", lambda row: row.numbers.share),
+    Column("of those one head per bit", lambda row: f"{one_head_per_bit(row)} of {sum(row.numbers.learned)}"),
+    Column("shown seed", _shown),
+    Column("risk", lambda row: row.numbers.risk[_shown(row)], ".4f"),
+    Column("accuracy", lambda row: row.numbers.accuracy[_shown(row)], ".4f"),
+    Column("steps", lambda row: row.numbers.steps[_shown(row)]),
+)
 
 
-def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
-    """Set the two sentences of the caption beside what the recipes did."""
-    separate = _support(rows[0])
-    left = [row for row in rows if _support(row) == separate]
-    right = [row for row in rows if _support(row) != separate]
-    return [
-        Finding(
-            "Without neighbouring bits each head attends to a separate bit with a score very close to 1.",
-            "Seeds that learned, and among them those with one head per bit: " + _shares(left) + ".",
-        ),
-        Finding(
-            "With neighbouring bits a pair of heads can learn the same direction, in the middle of the two.",
-            "Seeds that learned, and among them those whose heads still pick distinct bits: " + _shares(right) + ".",
-        ),
-    ]
-
-
-def _shares(rows: Sequence[TrainingRow]) -> str:
-    return "; ".join(
-        f"{row.config.label}: {sum(row.numbers.learned)} of {len(row.numbers.learned)}, {one_head_per_bit(row)}"
-        for row in rows
-    )
+findings = claims_say_it

@@ -13,7 +13,8 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.core.ties import largest
 from parityscope.models import FrozenAttention, ParityTransformer
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.cells import by_label
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.figures.parameter_efficiency import parity_target
 from parityscope.papers.h1.frozen_hard_attention import (
     exact_bayes_risk,
@@ -42,7 +43,7 @@ TEXT = (
     "(repaired) and on drawn examples (bounded). A constant 0 has risk 1. Right: ‖α‖‖β‖ of the trained FFNN-1; "
     "Theorem 11 says nothing above the dotted line n/(5m²), where its margin is used up."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 14}
 _HEADS = 3
 
 
@@ -186,7 +187,6 @@ CONFIGS: dict[Scale, list[Heads]] = {
     "smoke": _configs((6, 8), 4, 8, 30, 500),
     "demo": _configs((8, 16, 24), 4, 8, 200, 4000),
     "reference": _configs((8, 16, 24), 8, 16, 300, 4000),
-    "paper": _configs((8, 12, 16, 20, 24, 32), 32, 64, 10_000, 16_000),
 }
 
 
@@ -203,20 +203,12 @@ def least_attended(heads: ParityTransformer) -> list[tuple[int, ...]]:
     return [tuple(row.tolist()) for row in largest(-heads.score_weights(), _HEADS)]
 
 
-def _by_label(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
-    """Return the rows of every kind; kinds are in the order of the configs."""
-    kinds: dict[str, list[_Row]] = {}
-    for row in rows:
-        kinds.setdefault(row.config.label, []).append(row)
-    return kinds
-
-
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw risk against n with both bounds, and the norms of the trained FFNN-1."""
     figure, (left, right) = new_figure(12.5, 5.0, 1, 2, width_ratios=[1.7, 1])
     sizes = sorted({row.config.n for row in rows})
     span = range(min(sizes), max(sizes) + 1)
-    for index, (label, chosen) in enumerate(_by_label(rows).items()):
+    for index, (label, chosen) in enumerate(by_label(rows).items()):
         places = [row.config.n + 0.35 * (index - 2) for row in chosen]
         _draw_dots(left, places, [row.numbers.risk for row in chosen], index, label)
         _draw_dots(right, places, [row.numbers.norms for row in chosen if row.numbers.norms], index)
@@ -241,29 +233,21 @@ def _draw_dots(
         axes.plot(places, [median(own) for own in values], color=colour(index), linewidth=1.8, label=label)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return medians and extremes of every kind and size."""
-    header = ["kind", "n", "median risk", "smallest", "largest", "best accuracy", "median ‖α‖‖β‖", "largest bound"]
-
-    def line(row: _Row) -> list[str]:
-        numbers = row.numbers
-        return [
-            row.config.label,
-            str(row.config.n),
-            f"{median(numbers.risk):.4f}",
-            f"{min(numbers.risk):.4f}",
-            f"{max(numbers.risk):.4f}",
-            f"{max(numbers.accuracy):.3f}" if numbers.accuracy else "–",
-            f"{median(numbers.norms):.1f}" if numbers.norms else "–",
-            f"{max(numbers.bound):.4f}" if numbers.bound else "–",
-        ]
-
-    return Table(header, [line(row) for row in rows])
+table = table_of(
+    Column("kind", lambda row: row.config.label),
+    Column("n", lambda row: row.config.n),
+    Column("median risk", lambda row: median(row.numbers.risk), ".4f"),
+    Column("smallest", lambda row: min(row.numbers.risk), ".4f"),
+    Column("largest", lambda row: max(row.numbers.risk), ".4f"),
+    Column("best accuracy", lambda row: max(row.numbers.accuracy) if row.numbers.accuracy else None, ".3f"),
+    Column("median ‖α‖‖β‖", lambda row: median(row.numbers.norms) if row.numbers.norms else None, ".1f"),
+    Column("largest bound", lambda row: max(row.numbers.bound) if row.numbers.bound else None, ".4f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Set both lower bounds and the need for learning beside the computed risks."""
-    random_bits, least_bits, hard, population, examples = _by_label(rows).values()
+    """Set Theorem 11 and the need for learning beside the computed risks."""
+    random_bits, least_bits, _, population, examples = by_label(rows).values()
 
     def smallest(chosen: Sequence[_Row]) -> str:
         return ", ".join(f"{min(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
@@ -272,19 +256,12 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         return ", ".join(f"{median(row.numbers.risk):.3f} at n = {row.config.n}" for row in chosen)
 
     bounds = [bound for row in (*random_bits, *least_bits) for bound in row.numbers.bound or ()]
-    pairs = [pair for row in hard for pair in zip(row.numbers.risk, row.numbers.bound or (), strict=True)]
-    gaps = [risk - bound for risk, bound in pairs]
     return [
         Finding(
             "Theorem 11: behind frozen attention the risk stays near chance unless heads or norms grow with n.",
             f"Smallest risk an FFNN-1 reached behind frozen soft heads: {smallest(random_bits)} for random bits, "
             f"{smallest(least_bits)} for the least attended ones. The theorem's own bound at the norms they ended with "
             f"is above 0 for {sum(bound > 0 for bound in bounds)} of {len(bounds)} networks.",
-        ),
-        Finding(
-            "Corollary 20: behind frozen hard attention no classification head can do better than 1 − 2m/2^⌈(n−1)/m⌉.",
-            f"Exact Bayes risk for the worst bits minus the bound: {min(gaps):.3f} at the smallest over {len(gaps)} "
-            f"draws of heads; median risk {middle(hard)}.",
         ),
         Finding(
             "Attention learning is needed.",

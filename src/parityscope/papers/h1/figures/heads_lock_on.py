@@ -19,7 +19,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
 from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -34,7 +34,7 @@ TEXT = (
     "readout repaired, and with our own recipe, every head ends on a hidden bit. All descend on the population risk, "
     "so this is about optimisation; H1-success and H2-samples have examples instead."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 25, "paper": 1300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 5, "reference": 25}
 _PANELS = {
     "as-written": "H1 as written",
     "as-coded": "H1 as coded",
@@ -114,7 +114,6 @@ CONFIGS: dict[Scale, list[Film]] = {
     "smoke": _films(2, written=(2, 4), coded=40, ours=40),
     "demo": _films(4, written=(1, 150), coded=800, ours=2000),
     "reference": _films(8, written=(8, 1000), coded=2000, ours=2000),
-    "paper": _films(32, written=(32, 2000), coded=4000, ours=4000),
 }
 
 
@@ -159,21 +158,12 @@ def _median_steps(row: _Row) -> str:
     return f"{median(steps):.0f}" if steps else "–"
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return how many seeds of every recipe learned, and how fast."""
-    header = ["recipe", "learned", "median steps", "least attention on a bit of the first seed's heads"]
-    return Table(
-        header,
-        [
-            [
-                row.config.training.recipe.name,
-                str(share_of([row])),
-                _median_steps(row),
-                f"{row.numbers.least_attention:.3f}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.training.recipe.name),
+    Column("learned", lambda row: share_of([row])),
+    Column("median steps", _median_steps),
+    Column("least attention on a bit of the first seed's heads", lambda row: row.numbers.least_attention, ".3f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

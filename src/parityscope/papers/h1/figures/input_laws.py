@@ -13,7 +13,7 @@ from torch.nn import Module
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import parity_ffnn, parity_transformer
-from parityscope.papers.cells import ShownTraining, TrainingRow
+from parityscope.papers.cells import ShownTraining, TrainingRow, by_label
 from parityscope.papers.figure import Finding, Scale, Table
 from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
@@ -31,7 +31,7 @@ TEXT = (
     "coins, on the population and on drawn examples. On the population label noise only scales the correlation, so "
     "it cannot matter there; from examples it does."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11}
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
 _FLOOR = 1e-12  # drawn for anything smaller
 
@@ -99,7 +99,6 @@ CONFIGS: dict[Scale, list[Constructions | ShownTraining]] = {
     "smoke": _configs(6, 2, 4, 500, (0.5, 0.3), (0.0, 0.1)),
     "demo": _configs(12, 3, 8, 400, (0.5, 0.3, 0.1), (0.0, 0.2, 0.4)),
     "reference": _configs(12, 3, 16, 400, (0.5, 0.3, 0.1), (0.0, 0.1, 0.2, 0.3, 0.4)),
-    "paper": _configs(16, 3, 64, 8000, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)),
 }
 
 
@@ -150,8 +149,8 @@ def _draw_constructions(axes: Axes, rows: Sequence[_ConstructionsRow]) -> None:
 
 
 def _draw_learners(axes: Axes, rows: Sequence[TrainingRow], of_law: Callable[[TrainingRow], float]) -> None:
-    for index, label in enumerate(dict.fromkeys(row.config.label for row in rows)):
-        own = sorted((row for row in rows if row.config.label == label), key=of_law)
+    for index, (label, found) in enumerate(by_label(rows).items()):
+        own = sorted(found, key=of_law)
         # A little apart, so that intervals can be told from each other.
         places = [of_law(row) + 0.006 * (index - 1) for row in own]
         draw_shares(axes, places, [row.numbers.share for row in own], color=colour(index), label=label)
@@ -204,8 +203,7 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
 
 
 def _shares(rows: Sequence[TrainingRow], letter: str, of_law: Callable[[TrainingRow], float]) -> str:
-    by_label: dict[str, list[str]] = {}
-    for row in rows:
-        share = f"{sum(row.numbers.learned)} of {len(row.numbers.learned)} at {letter} = {of_law(row):g}"
-        by_label.setdefault(row.config.label, []).append(share)
-    return "; ".join(f"{label}: {', '.join(shares)}" for label, shares in by_label.items()) + "."
+    def share(row: TrainingRow) -> str:
+        return f"{sum(row.numbers.learned)} of {len(row.numbers.learned)} at {letter} = {of_law(row):g}"
+
+    return "; ".join(f"{label}: {', '.join(map(share, found))}" for label, found in by_label(rows).items()) + "."

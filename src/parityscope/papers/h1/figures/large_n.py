@@ -14,8 +14,8 @@ from torch import Tensor
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
-from parityscope.papers.cells import share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.cells import by_label, share_of
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
 from parityscope.runs import Training, training
@@ -33,7 +33,7 @@ TEXT = (
     "there is no proof that it stays flat. Repaired starts with the same attention. Right: seeds that learned, over "
     "all sizes, with 95 % intervals. All of them see the population, so this is about optimisation, not about data."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 240, "paper": 40_000}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 240}
 _TOLERANCE = 1e-4  # of the mean loss at every step
 _FACTORS = (0.3, 1.0, 3.0, 10.0)
 _WRITTEN, _CODED, _REPAIRED = _RECIPES = ("as written", "as coded", "repaired")
@@ -148,23 +148,20 @@ CONFIGS: dict[Scale, list[LargeTraining]] = {
         *_longer(60, 2, written=800, coded=400, own=250),
         _shown(_WRITTEN, 60, 2, 1.0, 2, steps=25, record_every=1, smoothing=0.01),
     ],
-    "paper": [
-        *_grid([(n, k) for n in (60, 100, 200) for k in (2, 3)], _FACTORS, 8, 400, 10),
-        *_longer(60, 2, written=10_000, coded=10_000, own=10_000),
-    ],
 }
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw the risk along training, one panel per recipe, and the share that learned."""
     figure, panels = new_figure(13.5, 4.6, 1, len(_RECIPES) + 1, width_ratios=(1, 1, 1, 1.15))
+    found = by_label(rows)
     for axes, label in zip(panels, _RECIPES, strict=False):
-        _draw_risk(axes, _of(rows, label))
-        axes.set_title(f"{label}: {share_of(_of(rows, label))}\n{_steps(_of(rows, label))}", fontsize=10.5)
+        _draw_risk(axes, found[label])
+        axes.set_title(f"{label}: {share_of(found[label])}\n{_steps(found[label])}", fontsize=10.5)
     panels[0].set_ylabel("risk / first risk")
     last = panels[-1]
     for index, label in enumerate(_RECIPES):
-        mine = [row for row in _of(rows, label) if row.config.factor is not None]
+        mine = [row for row in found[label] if row.config.factor is not None]
         factors = sorted({float(row.config.factor or 0) for row in mine})
         shares = [share_of([row for row in mine if row.config.factor == factor]) for factor in factors]
         apart = 1.12 ** (index - 1)  # intervals can be told from each other
@@ -210,43 +207,29 @@ def _legend(rows: Sequence[_Row]) -> list[Line2D]:
     return lines + (own if any(row.config.factor is None for row in rows) else [])
 
 
-def _of(rows: Sequence[_Row], label: str) -> list[_Row]:
-    return [row for row in rows if row.config.label == label]
-
-
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every cell."""
-    header = ["recipe", "n", "k", "τ", "b", "steps", "learned", "named", "median first risk", "median last risk",
-              "proved to", "by", "most attention on a hidden bit, first", "last"]  # fmt: skip
-
-    def cells(row: _Row) -> list[str]:
-        asked, of, factor = row.config.training, row.numbers, row.config.factor
-        first, last, bound = median(of.first_risk), median(of.risk), max(of.error_bound)
-        return [
-            row.config.label,
-            str(asked.n),
-            str(asked.k),
-            "n/4" if factor is None else f"{factor:g}/n",
-            f"{asked.recipe.smoothing:g}",
-            str(int(row.arrays["steps"][-1])),
-            str(share_of([row])),
-            str(sum(of.recovered)),
-            f"{first:.3f}",
-            f"{last:.3f}",
-            f"{bound:.0e}",
-            of.engine,
-            f"{median(of.hidden_first):.2g}",
-            f"{median(of.hidden):.2g}",
-        ]
-
-    return Table(header, [cells(row) for row in rows])
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("τ", lambda row: "n/4" if row.config.factor is None else f"{row.config.factor:g}/n"),
+    Column("b", lambda row: row.config.training.recipe.smoothing, "g"),
+    Column("steps", lambda row: int(row.arrays["steps"][-1])),
+    Column("learned", lambda row: share_of([row])),
+    Column("named", lambda row: sum(row.numbers.recovered)),
+    Column("median first risk", lambda row: median(row.numbers.first_risk), ".3f"),
+    Column("median last risk", lambda row: median(row.numbers.risk), ".3f"),
+    Column("proved to", lambda row: max(row.numbers.error_bound), ".0e"),
+    Column("by", lambda row: row.numbers.engine),
+    Column("most attention on a hidden bit, first", lambda row: median(row.numbers.hidden_first), ".2g"),
+    Column("last", lambda row: median(row.numbers.hidden), ".2g"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set the claim of Theorem 5 beside what the recipes did, and beside what the same attention can do."""
 
     def outcome(label: str) -> str:
-        mine = _of(rows, label)
+        mine = by_label(rows)[label]
         fall = [1 - last / first for row in mine for first, last in _pairs(row)]
         most = max(int(row.arrays["steps"][-1]) for row in mine)
         return (

@@ -16,7 +16,7 @@ from parityscope.core.ties import largest, predicts_plus
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
 from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
@@ -30,10 +30,10 @@ TEXT = (
     "trained together; averaging the heads as in H1 would only allow symmetric functions. FFNN-1: one hidden layer "
     "on all n bits, as wide as the same number of trained numbers allows. Both see the same fresh examples, Adam on "
     "the hinge loss, the best of several rates. A run learned when it classifies more than 99 % of 2^14 fresh "
-    "examples right. Training is short below paper scale, so a run that has not learned might with more steps. As n "
+    "examples right. Training is short, so a run that has not learned might with more steps. As n "
     "grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 11, "reference": 22, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 11, "reference": 22}
 Architecture = Literal["attention", "FFNN-1"]
 _ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 _HEADS_PER_BIT, _WIDTH, _START_RADIUS, _CHECKED_ON = 2, 16, 2.0, 2**14
@@ -168,7 +168,6 @@ CONFIGS: dict[Scale, list[FunctionTraining]] = {
     "smoke": _configs((8,), 3, 15, 64, (0.03,)),
     "demo": _configs((16, 64), 4, 150, 128, (0.1, 0.03)),
     "reference": _configs((16, 64), 8, 250, 128, (0.1, 0.03)),
-    "paper": _configs((16, 32, 64, 128), 32, 10_000, 512, (0.1, 0.03, 0.01)),
 }
 
 
@@ -255,37 +254,23 @@ def _named(numbers: FunctionTrainingNumbers) -> int | None:
     return None if numbers.named is None else sum(of_learned(numbers, numbers.named))
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every task."""
-    header = [
-        "function",
-        "as a formula",
-        "n",
-        "architecture",
-        "trained numbers",
-        "learned",
-        "best rate",
-        "median accuracy",
-        "median steps",
-        "of those learned: bits named",
-    ]
+def _median_steps(row: _Row) -> float | None:
+    steps = of_learned(row.numbers, row.numbers.steps)
+    return median(steps) if steps else None
 
-    def line(row: _Row) -> list[str]:
-        steps, named = of_learned(row.numbers, row.numbers.steps), _named(row.numbers)
-        return [
-            row.config.function,
-            FUNCTIONS[row.config.function].formula,
-            str(row.config.n),
-            row.config.architecture,
-            str(row.numbers.parameters),
-            str(share_of([row])),
-            f"{row.numbers.rate:g}",
-            f"{median(row.numbers.accuracy):.4f}",
-            f"{median(steps):.0f}" if steps else "–",
-            "–" if named is None else str(named),
-        ]
 
-    return Table(header, [line(row) for row in rows])
+table = table_of(
+    Column("function", lambda row: row.config.function),
+    Column("as a formula", lambda row: FUNCTIONS[row.config.function].formula),
+    Column("n", lambda row: row.config.n),
+    Column("architecture", lambda row: row.config.architecture),
+    Column("trained numbers", lambda row: row.numbers.parameters),
+    Column("learned", lambda row: share_of([row])),
+    Column("best rate", lambda row: row.numbers.rate, "g"),
+    Column("median accuracy", lambda row: median(row.numbers.accuracy), ".4f"),
+    Column("median steps", _median_steps, ".0f"),
+    Column("of those learned: bits named", lambda row: _named(row.numbers)),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

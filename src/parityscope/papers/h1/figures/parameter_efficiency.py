@@ -11,12 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from parityscope.core.drawing import colour, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.drawing import colour, interval_lengths, new_figure
+from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
@@ -35,7 +35,7 @@ TEXT = (
     "numbers per head) descends on the population. The dotted line is n + 3, an FFNN-1 of one neuron: with fewer "
     "numbers some bit has no edge, and then no training can beat one half (Prop. 4)."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23}
 _NETWORK, _FRESH, _POPULATION = _KINDS = ("FFNN-1", "bounded, fresh examples", "repaired, population")
 _EXACT_BITS, _ESTIMATE_EXAMPLES = 16, 2**14
 
@@ -103,9 +103,6 @@ CONFIGS: dict[Scale, list[GrowingNetwork | ShownTraining]] = {
     "smoke": _configs((5, 6), (2,), 4, 60, 64, widths=(1, 8)),
     "demo": _configs((8, 16, 32), (3,), 4, 300, 128, rates=(0.03,)),
     "reference": _configs((8, 16, 32), (3,), 8, 600, 128),
-    "paper": _configs(
-        (8, 12, 16, 20, 32, 64), (2, 3), 16, 20_000, 512, widths=(1, 2, 3, 4, 6, 8, 16), rates=(0.03, 0.01, 3e-3)
-    ),
 }
 
 
@@ -257,33 +254,23 @@ def _draw_tried(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
     for one in every:
         places, shares = [model.parameters for model in one.tried], [model.share for model in one.tried]
         heights = [share.value for share in shares]
-        below = [max(0.0, share.value - share.low) for share in shares]
-        above = [max(0.0, share.high - share.value) for share in shares]
-        axes.errorbar(places, heights, yerr=[below, above], marker="o", color=colour(index), alpha=0.75, capsize=2)
+        style: dict[str, Any] = {"marker": "o", "color": colour(index), "alpha": 0.75, "capsize": 2}
+        axes.errorbar(places, heights, yerr=interval_lengths(shares), **style)
         if len(one.tried) > 1:
             where: dict[str, Any] = {"xytext": (6, -3), "textcoords": "offset points", "fontsize": 8}
             axes.annotate(f"n = {one.n}", (places[0], heights[0]), **where)
 
 
-def table(rows: Sequence[Row[Any, Any]]) -> Table:
-    """Return every model tried."""
-    header = ["model", "n", "k", "width", "trained numbers", "learned", "best rate"]
-    return Table(
-        header,
-        [
-            [
-                one.kind,
-                str(one.n),
-                str(one.k),
-                "–" if model.width is None else str(model.width),
-                str(model.parameters),
-                str(model.share),
-                f"{model.rate:g}",
-            ]
-            for one in map(tried_models, rows)
-            for model in one.tried
-        ],
-    )
+table = table_of(
+    Column("model", lambda line: line[0].kind),
+    Column("n", lambda line: line[0].n),
+    Column("k", lambda line: line[0].k),
+    Column("width", lambda line: line[1].width),
+    Column("trained numbers", lambda line: line[1].parameters),
+    Column("learned", lambda line: line[1].share),
+    Column("best rate", lambda line: line[1].rate, "g"),
+    lines=lambda rows: [(one, model) for one in map(tried_models, rows) for model in one.tried],
+)
 
 
 def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
@@ -300,7 +287,6 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
         return f"{kind}: " + "; ".join(parts)
 
     matched = [learned for one in every for model in one.tried if model.width == one.k for learned in model.learned]
-    share = wilson_share(sum(matched), len(matched))
     networks: list[Row[GrowingNetwork, GrowingNetworkNumbers]]
     networks = [row for row in rows if isinstance(row.config, GrowingNetwork)]
     edges = [row.numbers.edge_missing for row in networks if row.numbers.edge_missing is not None]
@@ -312,7 +298,7 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
         Finding(
             f"Prop. 3: k neurons and {', '.join(str(parity_ffnn_parameters(k)) for k in ks)} distinct parameters "
             f"(k = {', '.join(map(str, ks))}) express k-parity.",
-            f"Trained from random starts, FFNN-1 with k neurons learned {share} up to n = {largest}.",
+            f"Trained from random starts, FFNN-1 with k neurons learned {share_of_true(matched)} up to n = {largest}.",
         ),
         Finding(
             "Prop. 4: without an edge from every bit FFNNs cannot learn.",

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import tolerance
 from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.problems import Parity, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
@@ -34,7 +34,7 @@ TEXT = (
     "was right for good and when accuracy first passed 99 %; below the line reading comes first. N is the number of "
     "drawn examples; the other runs train on the population."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 9, "paper": 200}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 9}
 _GAPS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 _CHECKED_ON = 32  # fresh examples; a wrong reading agrees with all of them with probability 2⁻³²
 _GROWTH = 1.2  # stages are spaced like this, because little happens late
@@ -117,7 +117,6 @@ CONFIGS: dict[Scale, list[SupportReading]] = {
     "smoke": _configs(6, 4, (100,), 20, 60),
     "demo": _configs(12, 8, (200, 400, 2000), 60, 600),
     "reference": _configs(12, 16, (200, 400, 2000), 100, 600),
-    "paper": _configs(16, 64, (500, 1000, 2000, 8000), 1000, 2000),
 }
 
 
@@ -232,10 +231,6 @@ def _first_times(row: _Row) -> list[tuple[int, int]]:
     return pairs
 
 
-def _share(of_seeds: Sequence[bool]) -> Share:
-    return wilson_share(sum(of_seeds), len(of_seeds))
-
-
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw final shares, calibration of the gap, and when reading and accuracy come."""
     figure, (left, middle, right) = new_figure(14, 4.9, 1, 3, width_ratios=[1.35, 1, 1])
@@ -246,7 +241,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     }
     for index, (label, every) in enumerate(after.items()):
         places = [place + 0.2 * (index - 1) for place in range(len(rows))]
-        draw_shares(left, places, [_share(one) for one in every], linestyle="", color=colour(index), label=label)
+        draw_shares(left, places, [share_of_true(one) for one in every], linestyle="", color=colour(index), label=label)
     left.set_xticks(range(len(rows)), [row.config.label.replace(", ", "\n") for row in rows], fontsize=8)
     left.set(ylabel="share of seeds", title="after training")
     left.legend(loc="lower right", fontsize=9)
@@ -269,23 +264,14 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return final readings of every recipe."""
-    header = ["recipe", "learned", "k largest right", "above 1/2 right", "confirmed by 32 examples", "of those wrong"]
-    return Table(
-        header,
-        [
-            [
-                row.config.label,
-                str(_share(row.numbers.learned)),
-                str(_share(row.numbers.largest_right)),
-                str(_share(row.numbers.above_half_right)),
-                str(sum(row.numbers.confirmed)),
-                str(row.numbers.confirmed_but_wrong),
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("learned", lambda row: share_of_true(row.numbers.learned)),
+    Column("k largest right", lambda row: share_of_true(row.numbers.largest_right)),
+    Column("above 1/2 right", lambda row: share_of_true(row.numbers.above_half_right)),
+    Column("confirmed by 32 examples", lambda row: sum(row.numbers.confirmed)),
+    Column("of those wrong", lambda row: row.numbers.confirmed_but_wrong),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

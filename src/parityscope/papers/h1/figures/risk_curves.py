@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.runs import training
 from parityscope.theory import theorem_5_decrement
 
@@ -24,7 +24,7 @@ TEXT = (
     "astronomically small. As written, the risk does not move at that rate; at a rate of 0.04/k² it falls, to strict "
     "minima (H1-where-it-ends) and plateaus."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 17, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 6, "reference": 17}
 
 
 _PROVED = "as written, Theorem 5's rate"
@@ -51,7 +51,6 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _configs(8, 2, 3, steps=100),
     "demo": _configs(12, 3, 8, written={"steps": 60}, coded={"steps": 1000}),
     "reference": _configs(12, 3, 16),
-    "paper": _configs(16, 3, 32),
 }
 
 
@@ -87,23 +86,14 @@ def _decrement(row: TrainingRow) -> float:
     return theorem_5_decrement(trained.n, trained.k, float(trained.recipe.temperature), trained.recipe.smoothing)
 
 
-def table(rows: Sequence[TrainingRow]) -> Table:
-    """Return first and last risk of every recipe."""
-    header = ["recipe", "loss", "learned", "mean first risk", "median last risk", "1 − c of Theorem 5"]
-    return Table(
-        header,
-        [
-            [
-                row.config.label,
-                row.config.training.recipe.loss,
-                str(row.numbers.share),
-                f"{_first_risk(row):.4f}",
-                f"{_last_risk(row):.4f}",
-                f"{_decrement(row):.1e}" if row.config.label == _PROVED else "–",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("loss", lambda row: row.config.training.recipe.loss),
+    Column("learned", lambda row: row.numbers.share),
+    Column("mean first risk", _first_risk, ".4f"),
+    Column("median last risk", _last_risk, ".4f"),
+    Column("1 − c of Theorem 5", lambda row: _decrement(row) if row.config.label == _PROVED else None, ".1e"),
+)
 
 
 def findings(rows: Sequence[TrainingRow]) -> list[Finding]:

@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import new_figure
-from parityscope.papers.cells import ShownTraining, TrainingRow, draw_heat_map, ink_on, share_of
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, draw_heat_map, ink_on, share_of
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.runs import training
 
 ID = "H1-success"
@@ -21,7 +21,7 @@ TEXT = (
     "start means H1's own: radius 1 at temperature 1/n. H1 as written descends at rate 0.04/k²: its heads move, and "
     "every step lowers the risk. At the rate of its proof, 4·10⁻⁸ and less, they do not move (first row)."
 )
-COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 3, "demo": 17, "reference": 68}
 _LABELS = {"as-written": "H1 as written", "as-coded": "H1 as coded"}
 _PROVED = "H1 as written, the proof's rate"
 
@@ -88,23 +88,12 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
         *(_samples(20, k, 16000, 32) for k in (3, 4)),
         _samples(100, 2, 4000, 32),
     ],
-    "paper": [
-        *(
-            one
-            for n in (12, 16)
-            for k in (2, 3, 4, 5)
-            for one in (_written(n, k, 100), _coded(n, k, 100), *_own(n, k, 100))
-        ),
-        *(one for n in (20, 24) for k in (2, 3, 4, 5) for one in (_coded(n, k, 100), *_own(n, k, 100))),
-        *(one for n, k in ((40, 5), (100, 5), (100, 10), (1000, 5), (1000, 10)) for one in _own(n, k, 100)),
-        *(_samples(n, k, N, 100) for n, k, N in ((12, 3, 4000), (16, 3, 8000), (20, 4, 16000), (100, 2, 4000))),
-    ],
 }
 
 
 def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw recipes × sizes as a heat map with the counts written in."""
-    labels = list(dict.fromkeys(row.config.label for row in rows))
+    labels = list(by_label(rows))
     sizes = sorted({(row.config.training.n, row.config.training.k) for row in rows})
     figure, axes = new_figure(3.2 + 0.78 * len(sizes), 1.8 + 0.62 * len(labels))
     grid = [[float("nan")] * len(sizes) for _ in labels]
@@ -121,43 +110,33 @@ def plot(rows: Sequence[TrainingRow]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[TrainingRow]) -> Table:
-    """Return every cell with its interval."""
-    header = ["recipe", "n", "k", "examples", "learned", "95 % interval", "support named", "numbers", "median steps"]
-    return Table(
-        header,
-        [
-            [
-                row.config.label,
-                str(row.config.training.n),
-                str(row.config.training.k),
-                "population" if row.config.training.samples is None else str(row.config.training.samples),
-                f"{row.numbers.share.successes} of {row.numbers.share.trials}",
-                f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}",
-                str(sum(row.numbers.recovered)),
-                str(row.numbers.parameters),
-                "–" if row.numbers.median_steps is None else f"{row.numbers.median_steps:.0f}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("examples", lambda row: row.config.training.samples or "population"),
+    Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
+    Column("95 % interval", lambda row: f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}"),
+    Column("support named", lambda row: sum(row.numbers.recovered)),
+    Column("numbers", lambda row: row.numbers.parameters),
+    Column("median steps", lambda row: row.numbers.median_steps, ".0f"),
+)
 
 
 def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Sum the cells up by recipe."""
 
+    found = by_label(rows)
+
     def total(label: str) -> str:
-        chosen = [row for row in rows if row.config.label == label]
-        return f"{share_of(chosen)} over {len(chosen)} sizes"
+        return f"{share_of(found[label])} over {len(found[label])} sizes"
 
-    def named(label: str) -> int:
-        return sum(sum(row.numbers.recovered) for row in rows if row.config.label == label)
-
+    named = sum(sum(row.numbers.recovered) for row in found["H1 as coded"])
     return [
         Finding(
             "Theorem 5: gradient descent on k heads converges to risk 0, at a linear rate.",
             f"As written: {total('H1 as written')}. With the published code's own recipe: {total('H1 as coded')}, and "
-            f"{named('H1 as coded')} seeds name the support: from n = 16 on its 2000 steps end too early.",
+            f"{named} seeds name the support: from n = 16 on its 2000 steps end too early.",
         ),
         Finding(
             "2k trainable numbers are enough.",

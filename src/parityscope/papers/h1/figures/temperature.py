@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from matplotlib.figure import Figure
@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
-from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.cells import by_label, of_learned, share_of
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -27,7 +27,7 @@ TEXT = (
     "stopped, which is what makes attention sharp (as coded has no stopping rule and uses all its steps). As written "
     "trains at a rate of 0.1, its theorem's own rate never moves; dotted lines train on drawn examples."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 12, "reference": 19, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 12, "reference": 19}
 Start = Literal["own radius", "own sharpness"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
@@ -119,14 +119,13 @@ CONFIGS: dict[Scale, list[TemperatureTraining]] = {
     ],
     "demo": _all(12, 3, 8, 2000, {"as-coded": 250, "as-written": 30, "repaired": 600}),
     "reference": _all(12, 3, 16, 2000, {"as-coded": 400, "as-written": 100, "repaired": 1000}),
-    "paper": _all(16, 3, 64, 8000, {"as-coded": 4000, "as-written": 1000, "repaired": 3000}),
 }
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw share, steps and final sharpness against the temperature."""
     figure, (left, middle, right) = new_figure(13.5, 4.9, 1, 3)
-    labels = list(dict.fromkeys(row.config.label for row in rows))
+    labels = list(by_label(rows))
     for index, label in enumerate(labels):
         for start in _STARTS:
             chosen = [row for row in rows if (row.config.label, row.config.start) == (label, start)]
@@ -171,43 +170,33 @@ def _legend(labels: Sequence[str]) -> list[Line2D]:
     ]
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every cell."""
-    header = ["recipe", "τ", "start", "learned", "support named", "median steps", "of at most", "length of a head / τ"]
+def _median_of_learned(values: Callable[[TemperatureNumbers], Sequence[float]]) -> Callable[[_Row], float | None]:
+    return lambda row: _median(row, values(row.numbers)) if any(row.numbers.learned) else None
 
-    def number(row: _Row, values: Sequence[float]) -> str:
-        return f"{_median(row, values):.4g}" if any(row.numbers.learned) else "–"
 
-    return Table(
-        header,
-        [
-            [
-                row.config.label,
-                f"{row.config.temperature:.3g}",
-                row.config.start,
-                str(share_of([row])),
-                str(sum(row.numbers.recovered)),
-                number(row, row.numbers.steps),
-                str(row.config.training.recipe.steps),
-                number(row, row.numbers.length),
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("recipe", lambda row: row.config.label),
+    Column("τ", lambda row: row.config.temperature, ".3g"),
+    Column("start", lambda row: row.config.start),
+    Column("learned", lambda row: share_of([row])),
+    Column("support named", lambda row: sum(row.numbers.recovered)),
+    Column("median steps", _median_of_learned(lambda numbers: numbers.steps), ".4g"),
+    Column("of at most", lambda row: row.config.training.recipe.steps),
+    Column("length of a head / τ", _median_of_learned(lambda numbers: numbers.length), ".4g"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Sum up over temperatures of at least 1, which do not vanish, and over the theorem's own 1/n."""
 
-    def total(label: str, *, vanishing: bool) -> str:
-        chosen = [r for r in rows if r.config.label == label and (r.config.temperature < 1) == vanishing]
-        return f"{label} {share_of(chosen)}"
+    found = by_label(rows)
 
-    labels = list(dict.fromkeys(row.config.label for row in rows))
-    lengths = [
-        _median(row, row.numbers.length) for row in rows if row.config.label == "repaired" and any(row.numbers.learned)
-    ]
-    temperatures = [row.config.temperature for row in rows if row.config.label == "repaired"]
+    def totals(*, vanishing: bool) -> str:
+        chosen = {label: [r for r in some if (r.config.temperature < 1) == vanishing] for label, some in found.items()}
+        return "; ".join(f"{label} {share_of(some)}" for label, some in chosen.items())
+
+    lengths = [_median(row, row.numbers.length) for row in found["repaired"] if any(row.numbers.learned)]
+    temperatures = [row.config.temperature for row in found["repaired"]]
     sharp = (
         f"Repaired: while τ varies by a factor of {max(temperatures) / min(temperatures):.0f}, the length of a head in "
         f"units of τ ends between {min(lengths):.0f} and {max(lengths):.0f}: training supplies the sharpness that the "
@@ -218,11 +207,11 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     return [
         Finding(
             "Open question: can transformers learn parity with a temperature that does not vanish?",
-            "Seeds that learned at τ ≥ 1: " + "; ".join(total(label, vanishing=False) for label in labels) + ".",
+            f"Seeds that learned at τ ≥ 1: {totals(vanishing=False)}.",
         ),
         Finding(
             "The theory needs τ = O(1/n).",
-            "Seeds that learned at τ < 1: " + "; ".join(total(label, vanishing=True) for label in labels) + ".",
+            f"Seeds that learned at τ < 1: {totals(vanishing=True)}.",
         ),
         Finding("A small temperature is what makes attention approximate hard attention.", sharp),
     ]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parityscope.core.drawing import colour, new_figure
-from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.core.drawing import colour, interval_lengths, new_figure
+from parityscope.core.statistics import Share, share_of_true
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.papers.h1.descents import DESCENTS
-from parityscope.papers.h1.ends import LEARNED, Ends, EndsNumbers, distances
+from parityscope.papers.h1.ends import Ends, EndsNumbers, distances
 from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
+from parityscope.papers.h1.minima import MinimumNumbers
 from parityscope.records import Row
 
 ID = "H1-where-it-ends"
@@ -30,17 +31,13 @@ TEXT = (
     "through one of them, along the eigenvectors of its Hessian. What is neither still falls, slowly: along valleys in "
     "which heads grow without end, past saddles, on plateaus."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 120, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 8, "reference": 120}
 EndsRow = Row[Ends, EndsNumbers]
 FullRow = Row[FullMatrix, FullMatrixNumbers]
 _KINDS = ("end in a strict minimum", "learn", "learn, all of A trained")
 
 
 CONFIGS: dict[Scale, list[Ends | FullMatrix]] = DESCENTS
-
-
-def _share(of_starts: Sequence[bool]) -> Share:
-    return wilson_share(sum(of_starts), len(of_starts))
 
 
 def _name(support: Sequence[int]) -> str:
@@ -59,8 +56,8 @@ def _whole(rows: Sequence[Row[Any, Any]]) -> dict[tuple[int, tuple[int, ...]], F
 
 def _shares(row: EndsRow, whole: FullRow | None) -> list[Share | None]:
     """Return the shares of a cell in the order of `_KINDS`."""
-    of_parts = [_share(row.numbers.in_strict_minimum), _share(row.numbers.learned)]
-    return [*of_parts, None if whole is None else _share(whole.numbers.learned)]
+    of_parts = [share_of_true(row.numbers.in_strict_minimum), share_of_true(row.numbers.learned)]
+    return [*of_parts, None if whole is None else share_of_true(whole.numbers.learned)]
 
 
 def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
@@ -89,12 +86,9 @@ def _draw_shares(axes: Axes, rows: Sequence[Row[Any, Any]]) -> None:
         place += 0.7
     for hue, (kind, found) in zip((3, 2, 0), bars.items(), strict=True):
         at, shares = [one for one, _ in found], [share for _, share in found]
-        low = [share.value - share.low for share in shares]
-        high = [share.high - share.value for share in shares]
-        axes.bar(at, [share.value for share in shares], 0.26, color=colour(hue), label=kind)
-        axes.errorbar(
-            at, [share.value for share in shares], yerr=(low, high), fmt="none", ecolor="#777777", elinewidth=1
-        )
+        values = [share.value for share in shares]
+        axes.bar(at, values, 0.26, color=colour(hue), label=kind)
+        axes.errorbar(at, values, yerr=interval_lengths(shares), fmt="none", ecolor="#777777", elinewidth=1)
     crowded = len(ticks) > 8
     axes.set_xticks([at for at, _ in ticks], [name for _, name in ticks], rotation=60 if crowded else 0, fontsize=8)
     axes.set(ylim=(0, 1.13), ylabel="share of H1's own starts", xlabel="hidden bits")
@@ -118,48 +112,33 @@ def _draw_valley(axes: Axes, rows: Sequence[EndsRow]) -> None:
     axes.legend(fontsize=8)
 
 
-def table(rows: Sequence[Row[Any, Any]]) -> Table:
-    """Return every cell, and its first certified minimum."""
-    header = ["n", "hidden bits", *_KINDS, "its risk", "gradient", "least eigenvalue", "nothing lower within",
-              "largest rise on the way"]  # fmt: skip
+class _Line(NamedTuple):
+    row: EndsRow
+    shares: Sequence[Share | None]
+    minimum: MinimumNumbers | None  # the first that is certified
+
+
+def _lines(rows: Sequence[Row[Any, Any]]) -> list[_Line]:
     whole = _whole(rows)
-
-    def cells(row: EndsRow) -> list[str]:
-        n, support, of = row.config.n, row.config.support, row.numbers
-        shares = ["–" if share is None else str(share) for share in _shares(row, whole.get((n, support)))]
-        certified = ["–"] * 4
-        if of.minima:
-            first = of.minima[0]
-            certified = [first.risk[:10], f"{first.gradient:.0e}", f"{first.eigenvalues[0]:.3f}", f"{first.radius:.1e}"]
-        return [str(n), _name(support), *shares, *certified, f"{of.largest_rise:.0e}"]
-
-    return Table(header, [cells(row) for row in _trained_as_proved(rows)])
-
-
-def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
-    """Set Theorem 5 and Lemma 8 beside the minima."""
-    cells, whole = _trained_as_proved(rows), _whole(rows).values()
-    ended = sum(sum(row.numbers.in_strict_minimum) for row in cells)
-    learned = sum(sum(row.numbers.learned) for row in cells)
-    tried = sum(len(row.config.seeds) for row in cells)
-    minima = [minimum for row in cells for minimum in row.numbers.minima]
-    highest = max((float(one.risk) for one in minima), default=0.0)
     return [
-        Finding(
-            "Training the heads converges to risk 0 (Theorem 5).",
-            f"Of {tried} starts {learned} reach a risk below {LEARNED} and {ended} end in strict local minima, with "
-            f"risks up to {highest:.2f}.",
-        ),
-        Finding(
-            "½‖∇L‖² ≥ μL for some μ > 0 (Lemma 8).",
-            f"At {len(minima)} certified minima the gradient is at most "
-            f"{max((one.gradient for one in minima), default=0.0):.0e} in 50 digits, while the risk is at least "
-            f"{min((float(one.risk) for one in minima), default=0.0):.2f}.",
-        ),
-        Finding(
-            "No entry of A but a13 and a14 gets a gradient (proof of Theorem 5).",
-            f"At the starts a11 and a12 get up to {max(row.numbers.gradient_of_a11_a12 for row in whole):.1f}, a13 and "
-            f"a14 up to {max(row.numbers.gradient_of_a13_a14 for row in whole):.1f}; with all of A trained "
-            f"{sum(sum(row.numbers.learned) for row in whole)} of {sum(len(row.config.seeds) for row in whole)} learn.",
-        ),
+        _Line(row, _shares(row, whole.get((row.config.n, row.config.support))), next(iter(row.numbers.minima), None))
+        for row in _trained_as_proved(rows)
     ]
+
+
+table = table_of(
+    Column("n", lambda line: line.row.config.n),
+    Column("hidden bits", lambda line: _name(line.row.config.support)),
+    Column(_KINDS[0], lambda line: line.shares[0]),
+    Column(_KINDS[1], lambda line: line.shares[1]),
+    Column(_KINDS[2], lambda line: line.shares[2]),
+    Column("its risk", lambda line: line.minimum and line.minimum.risk[:10]),
+    Column("gradient", lambda line: line.minimum and line.minimum.gradient, ".0e"),
+    Column("least eigenvalue", lambda line: line.minimum and line.minimum.eigenvalues[0], ".3f"),
+    Column("nothing lower within", lambda line: line.minimum and line.minimum.radius, ".1e"),
+    Column("largest rise on the way", lambda line: line.row.numbers.largest_rise, ".0e"),
+    lines=_lines,
+)
+
+
+findings = claims_say_it

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parityscope.core.drawing import colour, new_figure
+from parityscope.core.drawing import colour, interval_lengths, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h1.circle import SMOOTHING
 from parityscope.papers.h1.gradient_parts import gradient_parts
 from parityscope.records import Config, Numbers, Result, Row
@@ -28,7 +28,7 @@ TEXT = (
     "uniform attention is ρ = 0). Middle: the share of the gradient that depends on B, against n. Right: that "
     "share against the share of seeds that learned from this start with Adam, with 95 % intervals."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 23, "paper": 900}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 6, "reference": 23}
 
 Readout = Literal["zig-zag", "cosine"]
 Loss = Literal["hinge", "squared-hinge"]
@@ -118,11 +118,6 @@ CONFIGS: dict[Scale, list[StartGradient | ShownTraining]] = {
         *_starts(12, (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0), 16, 800, (0.1, 1.0, 12.0)),
         *(start for n in (8, 16, 20, 24) for start in _starts(n, (0.1, float(n)), 16)),
     ],
-    "paper": [
-        *_starts(12, (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0), 100, 2000, (0.1, 1.0, 4.0, 12.0)),
-        *_starts(16, (0.1, 1.0, 16.0), 100, 2000, (0.1, 1.0, 16.0)),
-        *(start for n in (8, 20, 24, 28) for start in _starts(n, (0.1, float(n)), 32)),
-    ],
 }
 
 
@@ -199,32 +194,29 @@ def _draw_prediction(axes: Axes, rows: Sequence[_StartRow], trained: Sequence[Tr
     for row in rows:
         for outcome in _outcomes(row, trained):
             share = share_of([outcome])
-            span = [[share.value - share.low], [share.high - share.value]]
-            axes.errorbar(row.numbers.share, share.value, yerr=span, fmt="o", color=colour(index), capsize=3)
+            axes.errorbar(
+                row.numbers.share, share.value, yerr=interval_lengths([share]), fmt="o", color=colour(index), capsize=3
+            )
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return both parts for every start."""
-    header = ["readout, loss", "n", "sharpness ρ", "depends on B", "does not", "share", "learned"]
+def _lines(rows: Sequence[_Row]) -> list[tuple[_StartRow, str | None]]:
+    """Return every start with what became of its training, if there is one."""
     trained = _trained(rows)
+    outcomes = [(row, _outcomes(row, trained)) for row in _start_rows(rows)]
+    shares = [(row, share_of(found) if found else None) for row, found in outcomes]
+    return [(row, share and f"{share.successes} of {share.trials}") for row, share in shares]
 
-    def learned(row: _StartRow) -> str:
-        outcomes = _outcomes(row, trained)
-        return f"{share_of(outcomes).successes} of {share_of(outcomes).trials}" if outcomes else "–"
 
-    lines = [
-        [
-            _name(row.config.training),
-            str(_size(row)),
-            f"{_sharpness(row):g}",
-            f"{median(row.numbers.dependent):.1e}",
-            f"{median(row.numbers.free):.1e}",
-            f"{row.numbers.share:.3f}",
-            learned(row),
-        ]
-        for row in _start_rows(rows)
-    ]
-    return Table(header, lines)
+table = table_of(
+    Column("readout, loss", lambda line: _name(line[0].config.training)),
+    Column("n", lambda line: _size(line[0])),
+    Column("sharpness ρ", lambda line: _sharpness(line[0]), "g"),
+    Column("depends on B", lambda line: median(line[0].numbers.dependent), ".1e"),
+    Column("does not", lambda line: median(line[0].numbers.free), ".1e"),
+    Column("share", lambda line: line[0].numbers.share, ".3f"),
+    Column("learned", lambda line: line[1]),
+    lines=_lines,
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -105,7 +105,7 @@ _EVERY_INPUT_CLAUSES = (
 
 def _every_input_trainings(context: Context) -> list[Training]:
     sizes = (300, 1000, 3000) if context.scale == "smoke" else (1000, 3000, 10_000, 30_000)
-    seeds = context.at(smoke=9, reference=15, paper=31)
+    seeds = context.at(smoke=9, reference=15)
     return [one_step_training(n, seeds, variance) for n in sizes for variance in (0.0, None)]
 
 
@@ -178,8 +178,8 @@ _VARIANCE_CLAUSES = (
 
 
 def _initial_variance_trainings(context: Context) -> list[Training]:
-    n = context.at(smoke=1000, demo=3000, reference=10_000, paper=100_000)
-    seeds = context.at(smoke=7, demo=9, reference=15, paper=31)
+    n = context.at(smoke=1000, demo=3000, reference=10_000)
+    seeds = context.at(smoke=7, demo=9, reference=15)
     return [one_step_training(n, seeds, factor * initial_score_variance(n)) for factor in _FACTORS]
 
 

@@ -60,8 +60,8 @@ _ONE_STEP_CLAUSES = (
 
 
 def _one_step_needs(context: Context) -> list[PairAttention]:
-    n = context.at(smoke=10_000, reference=30_000, paper=100_000)
-    seeds = context.at(smoke=6, reference=16, paper=32)
+    n = context.at(smoke=10_000, reference=30_000)
+    seeds = context.at(smoke=6, reference=16)
     return [PairAttention(training=one_step_training(n, seeds))]
 
 
@@ -113,7 +113,6 @@ def _smallest_codes(context: Context) -> tuple[dict[int, list[float]], str]:
     else:
         plan = [(300, 9), (3000, 9), (30_000, 3)]
         plan += [] if context.scale == "smoke" else [(100_000, 3)]
-        plan += [(1_000_000, 3)] if context.scale == "paper" else []
         codes = {
             n: tuple(smallest_code(n, seed, most=16 * math.ceil(math.log(n))) for seed in range(seeds))
             for n, seeds in plan

@@ -106,8 +106,8 @@ def _pooled(flags: Sequence[Tensor]) -> Share:
 
 def _samples(context: Context) -> Measurement:
     """Measure the smallest N over d and r, and what one step from so many examples is worth."""
-    trials = context.at(smoke=16, demo=20, reference=40, paper=100)
-    sizes = ((25, 50), (50, 100, 200), (50, 100, 200, 400))[context.at(smoke=0, demo=1, reference=2, paper=2)]
+    trials = context.at(smoke=16, demo=20, reference=40)
+    sizes = ((25, 50), (50, 100, 200), (50, 100, 200, 400))[context.at(smoke=0, demo=1, reference=2)]
     few = (50,) if context.scale == "smoke" else (50, 100)
     free = {n: one_step_trials(n, None, counts_around(_predicted(n)), trials) for n in sizes}
     coded = {n: one_step_trials(n, 64, counts_around(_predicted(n, 64)), trials) for n in few}

@@ -117,7 +117,7 @@ def _free_linear_loss(n: int) -> float:
 
 def _softmax_needed(context: Context) -> Measurement:
     """Search every substitute's best step and shift, by draws and by ascent."""
-    r, seeds = polylog_numbers(_N), context.at(smoke=5, reference=9, paper=31)
+    r, seeds = polylog_numbers(_N), context.at(smoke=5, reference=9)
     scores = [seeded_scores(_N, r, seed) for seed in range(seeds)]
     found = {
         name: [best_substitute(attention, z, context, seed) for seed, z in enumerate(scores)]
@@ -199,7 +199,7 @@ _TEMPERATURE_CLAUSES = (
 
 def _temperature(context: Context) -> Measurement:
     """Find the band of temperatures in which one fixed step still isolates the pair, in single precision."""
-    n, seeds = context.at(smoke=3000, reference=30_000, paper=100_000), context.at(smoke=7, reference=7, paper=15)
+    n, seeds = context.at(smoke=3000, reference=30_000), context.at(smoke=7, reference=7)
     r = polylog_numbers(n)
     temperatures = torch.logspace(-2, 1, 61, dtype=torch.float64)
     works = {True: torch.zeros(seeds, 61, dtype=torch.bool), False: torch.zeros(seeds, 61, dtype=torch.bool)}

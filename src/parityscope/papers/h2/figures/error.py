@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Scale, claims_say_it, fresh, table_of
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Row
 from parityscope.runs import training
@@ -27,7 +27,7 @@ TEXT = (
     " step and from initial scores of variance 1/log d with a step of 4 log d. Right, against the initial variance"
     " at one d: too little and both heads stay on both bits, too much and attention starts on wrong ones."
 )
-COST: dict[Scale, float] = {"smoke": 1.5, "demo": 8, "reference": 25, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.5, "demo": 8, "reference": 25}
 _FLOOR = 1e-6
 
 
@@ -72,11 +72,6 @@ CONFIGS: dict[Scale, list[ShownStart]] = {
     "reference": [
         *(one for n in (100, 300, 1000, 3000, 10_000, 100_000) for one in _both(n, 32)),
         *_scan(3000, 24),
-    ],
-    "paper": [
-        *(one for n in (100, 300, 1000, 3000, 10_000, 30_000, 100_000) for one in _both(n, 32)),
-        *_both(1_000_000, 4),
-        *_scan(30_000, 32),
     ],
 }
 
@@ -126,40 +121,16 @@ def _band(axes: Axes, x: Sequence[float], rows: Sequence[_Row], ink: str, label:
     axes.plot(x, middle, "o-", color=ink, label=label, markersize=4)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every size and start."""
-    return Table(
-        ["d", "r", "variance × log d", "seeds", "pair found", "worst loss < 0.1", "median worst loss", "10 % to 90 %"],
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.recipe.numbers_per_head),
-                f"{row.config.variance:g}",
-                str(len(row.config.training.seeds)),
-                str(sum(row.numbers.recovered)),
-                str(sum(loss < 0.1 for loss in row.numbers.worst_loss or ())),
-                f"{_losses(row).median:.2g}",
-                f"{_losses(row).low:.1g} to {_losses(row).high:.2g}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("d", lambda row: row.config.training.n),
+    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("variance × log d", lambda row: row.config.variance, "g"),
+    Column("seeds", lambda row: len(row.config.training.seeds)),
+    Column("pair found", lambda row: sum(row.numbers.recovered)),
+    Column("worst loss < 0.1", lambda row: sum(loss < 0.1 for loss in row.numbers.worst_loss)),
+    Column("median worst loss", lambda row: _losses(row).median, ".2g"),
+    Column("10 % to 90 %", lambda row: f"{_losses(row).low:.1g} to {_losses(row).high:.2g}"),
+)
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Compare both starts and the range of variances."""
-    uniform, varied, scanned = _rows(rows, "size", 0.0), _rows(rows, "size", 1.0), _rows(rows, "variance")
-    good = [row.config.variance for row in scanned if _losses(row).median < 0.1]
-    band = f"{min(good):g}/log d to {max(good):g}/log d" if good else "none scanned"
-    return [
-        Finding(
-            "The loss on every input is driven to nearly 0.",
-            f"At d = {varied[-1].config.training.n:,} the median worst loss is {_losses(uniform[-1]).median:.2g} from a"
-            f" uniform start (falling like d^{_rate(uniform):.2f}) and {_losses(varied[-1]).median:.1g} from initial"
-            " variance 1/log d, where each head takes one bit.",
-        ),
-        Finding(
-            "The initial variance lies in [c₁/log d, c₂/log d].",
-            f"Median worst loss below 0.1 for variances {band} at d = {scanned[0].config.training.n:,}.",
-        ),
-    ]
+findings = claims_say_it

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import ParityTransformer
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -24,7 +24,7 @@ TEXT = (
     " for examples, see H2-samples."
 )
 _FLOOR = 1e-9
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0, "paper": 10}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 0.1, "reference": 0.0}
 
 
 class OneStepNumbers(Numbers):
@@ -75,7 +75,6 @@ CONFIGS: dict[Scale, list[OneStep]] = {
     "smoke": _steps(1000),
     "demo": _steps(1000, 10_000),
     "reference": _steps(1000, 10_000),
-    "paper": _steps(1000, 10_000, 100_000),
 }
 
 
@@ -108,35 +107,19 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return what each head attends to after the step."""
-    return Table(
-        ["d", "numbers per head", "hidden", "found", "head 0 on the pair", "head 1 on the pair", "worst loss"],
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.recipe.numbers_per_head),
-                ", ".join(map(str, row.numbers.support)),
-                ", ".join(map(str, row.numbers.found)),
-                *(" + ".join(f"{value:.3f}" for value in head) for head in row.numbers.on_pair),
-                f"{row.numbers.worst_loss:.2g}",
-            ]
-            for row in rows
-        ],
-    )
+def _on_pair(row: _Row, head: int) -> str:
+    return " + ".join(f"{value:.3f}" for value in row.numbers.on_pair[head])
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Say what one step did."""
-    last = rows[-1]
-    first, second = last.numbers.on_pair
-    split = max(first) > 0.9 and max(second) > 0.9 and first.index(max(first)) != second.index(max(second))
-    return [
-        Finding(
-            "One gradient step discovers the relevant features and drives the loss on every input to nearly 0.",
-            f"At d = {last.config.training.n:,} the largest attention goes from {last.numbers.largest_before:.1g} to"
-            f" {max(map(max, last.numbers.on_pair)):.3f}, and no input loses more than"
-            f" {last.numbers.worst_loss:.2g}. "
-            + ("Each head takes one bit of the pair." if split else "The heads share the bits of the pair."),
-        )
-    ]
+table = table_of(
+    Column("d", lambda row: row.config.training.n),
+    Column("numbers per head", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("hidden", lambda row: ", ".join(map(str, row.numbers.support))),
+    Column("found", lambda row: ", ".join(map(str, row.numbers.found))),
+    Column("head 0 on the pair", lambda row: _on_pair(row, 0)),
+    Column("head 1 on the pair", lambda row: _on_pair(row, 1)),
+    Column("worst loss", lambda row: row.numbers.worst_loss, ".2g"),
+)
+
+
+findings = claims_say_it

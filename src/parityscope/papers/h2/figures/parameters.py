@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
-from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
+from parityscope.papers.figure import Column, Scale, claims_say_it, table_of
+from parityscope.papers.h2.pair_step import smallest_code
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
 
@@ -24,7 +24,7 @@ TEXT = (
     " and another position draws level with them only by agreeing in all of those. A network that sees every bit has"
     " at least d parameters."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 3, "reference": 22}
 
 
 class SmallestCodeNumbers(Numbers):
@@ -70,7 +70,6 @@ CONFIGS: dict[Scale, list[SmallestCode]] = {
         SmallestCode(n=100_000, seeds=5),
         SmallestCode(n=1_000_000, seeds=2),
     ],
-    "paper": [*(SmallestCode(n=n, seeds=31) for n in (100, 1000, 10_000, 100_000)), SmallestCode(n=1_000_000, seeds=9)],
 }
 
 
@@ -89,33 +88,19 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every size."""
-    return Table(
-        ["d", "seeds", "smallest r, median", "range", "⌈log² d⌉", "2 log₂ d"],
-        [
-            [
-                str(row.config.n),
-                str(row.config.seeds),
-                f"{row.numbers.median:g}",
-                f"{min(known)} to {max(known)}" if (known := [r for r in row.numbers.smallest if r]) else "–",
-                str(polylog_numbers(row.config.n)),
-                f"{2 * math.log2(row.config.n):.0f}",
-            ]
-            for row in rows
-        ],
-    )
+def _range(row: _Row) -> str | None:
+    known = [r for r in row.numbers.smallest if r]
+    return f"{min(known)} to {max(known)}" if known else None
 
 
-def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Fit the growth in log d."""
-    power = fitted_exponent([math.log(row.config.n) for row in rows], [row.numbers.median for row in rows])
-    last = rows[-1]
-    return [
-        Finding(
-            "O(polylog d) trainable parameters suffice.",
-            f"The smallest r grows like (log d)^{power:.2f} and reaches {last.numbers.median:g} numbers per head at"
-            f" d = {last.config.n:,}, where 2 log₂ d is {2 * math.log2(last.config.n):.0f} and ⌈log² d⌉ is"
-            f" {polylog_numbers(last.config.n)}.",
-        )
-    ]
+table = table_of(
+    Column("d", lambda row: row.config.n),
+    Column("seeds", lambda row: row.config.seeds),
+    Column("smallest r, median", lambda row: row.numbers.median, "g"),
+    Column("range", _range),
+    Column("⌈log² d⌉", lambda row: polylog_numbers(row.config.n)),
+    Column("2 log₂ d", lambda row: 2 * math.log2(row.config.n), ".0f"),
+)
+
+
+findings = claims_say_it

@@ -9,7 +9,7 @@ from typing import ClassVar
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.h2.one_gradient import counts_around, smallest_samples
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.records import Config, Numbers, Result, Row
@@ -23,7 +23,7 @@ TEXT = (
     " (variance/signal²)·(√(2 log n) + 1.3)², times 1 + n/r and a term for collisions when a head has r < n numbers."
     " k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to (2/π)√((k−1)n)."
 )
-COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 0.6, "demo": 2, "reference": 16}
 
 
 class SampleSearchNumbers(Numbers):
@@ -77,12 +77,6 @@ CONFIGS: dict[Scale, list[SampleSearch]] = {
         *_searches(2, (50, 100), 20, r=64),
         *_searches(2, (200,), 10, r=64),
     ],
-    "paper": [
-        *_searches(2, (50, 100, 200, 400, 800), 100),
-        *_searches(3, (12, 20, 32, 50, 80), 100),
-        *_searches(4, (10, 14, 20, 28), 100),
-        *_searches(2, (50, 100, 200, 400), 100, r=64),
-    ],
 }
 
 
@@ -114,44 +108,24 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return measured and predicted N."""
-    return Table(
-        ["n", "k", "r", "trials", "N measured", "N predicted"],
-        [
-            [
-                str(row.config.n),
-                str(row.config.k),
-                str(row.config.r or "n"),
-                str(row.config.trials),
-                "beyond the grid" if row.numbers.samples is None else str(row.numbers.samples),
-                f"{row.numbers.predicted:.0f}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("n", lambda row: row.config.n),
+    Column("k", lambda row: row.config.k),
+    Column("r", lambda row: row.config.r or "n"),
+    Column("trials", lambda row: row.config.trials),
+    Column("N measured", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
+    Column("N predicted", lambda row: row.numbers.predicted, ".0f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
-    """Compare exponents with n^{k−1} and counts with the prediction."""
-    ratios = [row.numbers.samples / row.numbers.predicted for row in rows if row.numbers.samples]
-    free = {name: chosen for name, chosen in _series(rows).items() if "r =" not in name}
-    powers = ", ".join(f"{name}: {_power(chosen):.1f}" for name, chosen in free.items())
-    result = [
-        Finding(
-            "A finite-sample bound: polynomially many examples suffice. (Statistical queries suggest n^{k−1}.)",
-            f"Exponents of n after division by log n: {powers}. Measured over predicted N: {min(ratios):.2f} to"
-            f" {max(ratios):.2f}.",
-        )
-    ]
+    """Say what few numbers per head cost."""
     coded = [row for row in rows if row.config.r is not None and row.numbers.samples]
-    if coded:
-        last = coded[-1]
-        result.append(
-            Finding(
-                "(Not in the paper: what few numbers per head cost in examples.)",
-                f"With r = {last.config.r} numbers per head at n = {last.config.n} one gradient needs"
-                f" {last.numbers.samples} examples: the noise of all n gradients lands on every score.",
-            )
+    return [
+        Finding(
+            "(Not in the paper: what few numbers per head cost in examples.)",
+            f"With r = {last.config.r} numbers per head at n = {last.config.n} one gradient needs"
+            f" {last.numbers.samples} examples: the noise of all n gradients lands on every score.",
         )
-    return result
+        for last in coded[-1:]
+    ]

@@ -44,7 +44,7 @@ def _below(context: Context) -> tuple[dict[str, float], dict[str, Any] | None, i
     """Compare lower bounds, given at any step, with the largest log C that trainings reach."""
     generator = torch.Generator().manual_seed(SEED)
     ratios, exact, faces, wrong, tried = [0.0], list[float](), 0, None, 0
-    for n, k, r in _SIZES[: context.at(smoke=1, reference=2, paper=2)]:
+    for n, k, r in _SIZES[: context.at(smoke=1, reference=2)]:
         count = context.at(smoke=5, demo=8, reference=60)
         codes, supports = drawn_codes(count, n, r, generator), drawn_supports(count, n, k, generator)
         # What is certified on the way, or at the end.

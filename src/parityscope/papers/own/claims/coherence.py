@@ -152,7 +152,7 @@ def _held(context: Context) -> tuple[int, int, int]:
 
 def _few_numbers(context: Context) -> Measurement:
     """Train with codes of the largest coherence that is allowed, and look for sets that are no face."""
-    sizes = _SIZES[: context.at(smoke=2, demo=2, reference=3, paper=3)]
+    sizes = _SIZES[: context.at(smoke=2, demo=2, reference=3)]
     trained = [_trained(problem, context) for problem in sizes]
     attacks = [_attacked(problem, context) for problem in sizes]
     measured = {name: max(one[name] for one in trained) for name in (_SPREAD, _OTHERS, _STEPS)}

@@ -74,7 +74,7 @@ def _samples(context: Context) -> Measurement:
     """Fit the smallest N of one widened gradient against n for k = 2, 3, 4."""
     trials = context.at(smoke=20, reference=40)
     plan: dict[int, tuple[int, ...]] = {2: (50, 100, 200), 3: (12, 20, 32), 4: (10, 14, 20)}
-    if context.scale in ("reference", "paper"):
+    if context.scale == "reference":
         plan[3] = (12, 20, 32, 50)
     elif context.scale == "smoke":
         plan = {2: (25, 50, 100), 3: (10, 14, 20), 4: (10, 14, 20)}

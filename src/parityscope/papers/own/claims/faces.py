@@ -99,7 +99,7 @@ def _face(context: Context) -> Measurement:
     beyond = [one for one in tried if not one.face and one.learned]
     differ = [one for one in tried if one.face != one.exactly]
     others = [one for one in tried if not one.face]
-    apart = [(_beside_the_supremum(one), one) for one in others[:: context.at(smoke=2, demo=3, reference=1, paper=1)]]
+    apart = [(_beside_the_supremum(one), one) for one in others[:: context.at(smoke=2, demo=3, reference=1)]]
     furthest = max((distance for distance, _ in apart), default=0.0)
     faces = sum(one.face for one in tried)
     astray = [one for distance, one in apart if distance > 1e-3]

@@ -97,14 +97,14 @@ def _resting_places(context: Context) -> int:
         (Parity(5, (0, 1, 2)), [Fraction(1), Fraction(2)]),
         (Parity(4, (0, 1, 2)), [Fraction(1)] * 3),
     ]
-    return sum(len(list(_left_alone(*case))) for case in cases[: context.at(smoke=2, demo=3, reference=4, paper=4)])
+    return sum(len(list(_left_alone(*case))) for case in cases[: context.at(smoke=2, demo=3, reference=4)])
 
 
 def _many_heads(context: Context) -> Measurement:
     """Follow several heads from random starts and from starts beside wrong faces."""
     generator = torch.Generator().manual_seed(SEED)
     gaps, falls, drifts, starts, evidence = [], [], [], 0, dict[str, Any]()
-    for problem, masses in _CASES[: context.at(smoke=2, reference=3, paper=3)]:
+    for problem, masses in _CASES[: context.at(smoke=2, reference=3)]:
         flow, heads = HeadFlow(problem, masses), len(masses)
         logits = _starts(problem, heads, context.at(smoke=3, demo=6, reference=40), generator)
         logits = logits[torch.isfinite(log_value(flow.weights(logits), problem.mask()))]

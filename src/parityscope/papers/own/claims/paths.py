@@ -87,7 +87,7 @@ def _named(n: int, k: int, noise: float, seeds: range) -> list[bool]:
 
 def _paths(context: Context) -> Measurement:
     """Enumerate the population's gradients, and name B from the theorem's number of examples on fresh seeds."""
-    populations = [_population(problem) for problem in _POPULATIONS[: context.at(smoke=2, reference=4, paper=4)]]
+    populations = [_population(problem) for problem in _POPULATIONS[: context.at(smoke=2, reference=4)]]
     measured = {name: max(found[name] for found, _, _ in populations) for name in (_SIGNAL, _OTHERS, _ASTRAY)}
     worst = max((one for _, one, _ in populations), key=lambda one: one.get("off", 0.0))
     seeds = range(_FIRST_SEED, _FIRST_SEED + context.at(smoke=10, demo=12, reference=100))

@@ -74,8 +74,8 @@ def _radon(context: Context) -> tuple[int, list[dict[str, Any]]]:
 def _two_k_numbers(context: Context) -> Measurement:
     """Try every set of k at small sizes, and Radon's set with one number less."""
     sizes = (
-        _ENOUGH_NUMBERS[: context.at(smoke=2, reference=6, paper=6)]
-        + _LARGER[: context.at(smoke=0, demo=1, reference=len(_LARGER), paper=len(_LARGER))]
+        _ENOUGH_NUMBERS[: context.at(smoke=2, reference=6)]
+        + _LARGER[: context.at(smoke=0, demo=1, reference=len(_LARGER))]
     )
     missing, missed, remainders, sets, steps = [], [], [], 0, 0
     for n, k in sizes:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import Cosine, ParityTransformer, ZigZag
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
@@ -30,7 +30,7 @@ TEXT = (
     "even attention, log-normal attention, and attention that has half of its mass on the hidden bits; a point has the "
     "colour of the engine that answered. Every point has a proved error; the table says which."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 50, "paper": 120}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 50}
 TIMED = True  # rows are timings: never measured beside other work
 Attention = Literal["even", "nearly even", "log-normal", "half-trained"]
 _SPREAD: dict[Attention, float] = {"even": 0.0, "nearly even": 0.1, "log-normal": 1.0, "half-trained": 1.0}
@@ -138,17 +138,6 @@ CONFIGS: dict[Scale, list[EngineTiming]] = {
         }
     )
     + _asked((12, 20, 30, 40, 60, 100, 200, 1000), 1e-9),
-    "paper": _timings(
-        {
-            "enumerate": (*range(10, 27, 2),),
-            "split": (*range(10, 49, 2),),
-            "spectral": (200, 500, 1000, 2000, 5000),
-            "lattice": (50, 100, 200, 500, 1000),
-            "grouped": (50, 100, 200, 500, 1000, 2000),
-            "closed-form": (10, 100, 1000, 10_000, 100_000),
-        }
-    )
-    + _asked((12, 16, 20, 26, 30, 36, 40, 44, 50, 60, 80, 100, 150, 200, 300, 500, 700, 1000), 1e-9),
 }
 
 
@@ -198,23 +187,14 @@ def _draw_asked(axes: Axes, rows: Sequence[_Row], hues: dict[str, str]) -> None:
     axes.set_title(f"whichever answers to {rows[0].config.tolerance:.0e}", fontsize=11)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every point with its proved error."""
-    header = ["asked", "attention", "n", "answered by", "seconds", "error bound"]
-    return Table(
-        header,
-        [
-            [
-                row.config.engine,
-                row.config.attention,
-                str(row.config.n),
-                row.numbers.engine,
-                f"{row.numbers.seconds:.2g}",
-                f"{row.numbers.error_bound:.0e}",
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("asked", lambda row: row.config.engine),
+    Column("attention", lambda row: row.config.attention),
+    Column("n", lambda row: row.config.n),
+    Column("answered by", lambda row: row.numbers.engine),
+    Column("seconds", lambda row: row.numbers.seconds, ".2g"),
+    Column("error bound", lambda row: row.numbers.error_bound, ".0e"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -11,9 +11,9 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
 from parityscope.papers.cells import draw_heat_map, ink_on
-from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.own.fit_benchmark.baselines import METHODS, OURS, Refused
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.papers.own.fit_benchmark.comparison import MethodScore, compare_on
+from parityscope.papers.own.fit_benchmark.methods import METHODS, OURS, Refused
 from parityscope.papers.own.fit_benchmark.peers import PEERS
 from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
 from parityscope.records import Config, Numbers, Result, Row
@@ -29,7 +29,7 @@ TEXT = (
     "one of them. Seconds are CPU time on one core, mean over tables. A dash: the method refused, for the reason in "
     "the table. The page 'How fit compares' has the peers that need packages of their own."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230, "paper": 2500}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230}
 COMPARED = {**METHODS, "Relief family": PEERS["Relief family"]}
 _QUICK = ("auto", "auto, k open", "exhaustive", "elimination", "MDR", "L1 on products", "mutual information")
 
@@ -106,7 +106,6 @@ CONFIGS: dict[Scale, list[Comparison]] = {
     "smoke": [_SMOKE, _SMOKE.model_copy(update={"table": _TINY.model_copy(update={"k": 1})})],
     "demo": _demo(),
     "reference": _at(10, 3),
-    "paper": _at(40, 10),
 }
 
 
@@ -153,22 +152,38 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every method on every kind of table, with interval, time and setting."""
-    header = ["table", "method", "found", "95 % interval", "seconds", "setting"]
-    lines = []
-    for row in rows:
-        for name in _methods([row]):
-            where = [str(row.config.table), name]
-            score = row.numbers.scores.get(name)
-            if score is None:
-                lines.append([*where, "–", row.numbers.refused.get(name, "not tried"), "–", "–"])
-                continue
-            share = wilson_share(score.found, score.tables)
-            interval = f"{share.low:.2f} to {share.high:.2f}"
-            setting = ", ".join(f"{key} {value}" for key, value in score.setting.items()) or "default"
-            lines.append([*where, f"{score.found} of {score.tables}", interval, f"{score.seconds:.2g}", setting])
-    return Table(header, lines)
+class _Line(NamedTuple):
+    row: _Row
+    method: str
+
+    @property
+    def score(self) -> MethodScore | None:
+        return self.row.numbers.scores.get(self.method)
+
+    @property
+    def interval(self) -> str:
+        """The interval of the share, or why there is none."""
+        if self.score is None:
+            return self.row.numbers.refused.get(self.method, "not tried")
+        share = wilson_share(self.score.found, self.score.tables)
+        return f"{share.low:.2f} to {share.high:.2f}"
+
+    @property
+    def setting(self) -> str | None:
+        if self.score is None:
+            return None
+        return ", ".join(f"{key} {value}" for key, value in self.score.setting.items()) or "default"
+
+
+table = table_of(
+    Column("table", lambda line: line.row.config.table),
+    Column("method", lambda line: line.method),
+    Column("found", lambda line: line.score and f"{line.score.found} of {line.score.tables}"),
+    Column("95 % interval", lambda line: line.interval),
+    Column("seconds", lambda line: line.score and line.score.seconds, ".2g"),
+    Column("setting", lambda line: line.setting),
+    lines=lambda rows: [_Line(row, name) for row in rows for name in _methods([row])],
+)
 
 
 def _total(rows: Sequence[_Row], name: str) -> Share | None:

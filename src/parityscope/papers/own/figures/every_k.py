@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import new_figure
-from parityscope.papers.cells import ShownTraining, TrainingRow, draw_heat_map, ink_on, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, draw_heat_map, ink_on, of_learned, share_of
+from parityscope.papers.figure import Column, Finding, Scale, table_of
 from parityscope.runs import training
 from parityscope.theory import one_head_numbers
 from parityscope.training.recipes import named_recipe
@@ -22,7 +22,7 @@ TEXT = (
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
-COST: dict[Scale, float] = {"smoke": 1.0, "demo": 4, "reference": 11, "paper": 300}
+COST: dict[Scale, float] = {"smoke": 1.0, "demo": 4, "reference": 11}
 
 
 _FULL, _HALF, _QUARTER = "r = ⌈3k log n⌉", "r = 0.5 × ⌈3k log n⌉", "r = 0.25 × ⌈3k log n⌉"
@@ -51,25 +51,24 @@ CONFIGS: dict[Scale, list[ShownTraining]] = {
     "smoke": _grid((20, 100), (2, 5), 3),
     "demo": _grid((20, 100, 300, 1000), (2, 3, 5, 7, 10), 5),
     "reference": _grid((20, 100, 300, 1000), (2, 3, 4, 5, 7, 10), 10),
-    "paper": _grid((20, 100, 300, 1000, 3000), (2, 3, 4, 5, 6, 7, 8, 9, 10), 32),
 }
 
 
 def _steps(row: TrainingRow) -> list[int]:
     """Return the steps of every seed that learned."""
-    return [steps for steps, learned in zip(row.numbers.steps, row.numbers.learned, strict=True) if learned]
+    return of_learned(row.numbers, row.numbers.steps)
 
 
 def plot(rows: Sequence[TrainingRow]) -> Figure:
     """Draw shares as heat maps over n × k."""
-    labels = list(dict.fromkeys(row.config.label for row in rows))
+    labels = by_label(rows)
     sizes = sorted({row.config.training.n for row in rows})
     ks = sorted({row.config.training.k for row in rows})
     width, height = 2 + 0.9 * len(labels) + 0.5 * len(labels) * len(ks), 1.4 + 0.62 * len(sizes)
     figure, axes = new_figure(width, height, 1, len(labels))
-    for ax, label in zip(axes, labels, strict=True):
+    for ax, (label, chosen) in zip(axes, labels.items(), strict=True):
         grid = [[float("nan")] * len(ks) for _ in sizes]
-        for row in (row for row in rows if row.config.label == label):
+        for row in chosen:
             y, x = sizes.index(row.config.training.n), ks.index(row.config.training.k)
             share, steps = row.numbers.share, _steps(row)
             grid[y][x] = share.value
@@ -81,30 +80,22 @@ def plot(rows: Sequence[TrainingRow]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[TrainingRow]) -> Table:
-    """Return every cell."""
-    return Table(
-        ["n", "k", "numbers per head", "learned", "support named", "in one step", "most steps"],
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.k),
-                str(row.config.training.recipe.numbers_per_head),
-                f"{row.numbers.share.successes} of {row.numbers.share.trials}",
-                str(sum(row.numbers.recovered)),
-                str(_steps(row).count(1)),
-                str(max(_steps(row), default="–")),
-            ]
-            for row in rows
-        ],
-    )
+table = table_of(
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("numbers per head", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
+    Column("support named", lambda row: sum(row.numbers.recovered)),
+    Column("in one step", lambda row: _steps(row).count(1)),
+    Column("most steps", lambda row: max(_steps(row), default=None)),
+)
 
 
 def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     """Sum up full, half and quarter codes."""
 
     def total(label: str) -> str:
-        chosen = [row for row in rows if row.config.label == label]
+        chosen = by_label(rows)[label]
         steps = [count for row in chosen for count in _steps(row)]
         most = max(steps, default=0)
         return f"{share_of(chosen)} seeds learn, {steps.count(1)} of them in one step, none needs more than {most}"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
     counts_around,
@@ -35,7 +35,7 @@ TEXT = (
     " entries at uniform attention. The paths need a factor of n fewer examples than a gradient, and n times its"
     " computation; for k = 2 they look at every pair."
 )
-COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 180, "paper": 600}
+COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 180}
 
 Method = Literal["concave", "bounded", "one gradient"]
 _METHODS: tuple[Method, ...] = ("concave", "bounded", "one gradient")
@@ -120,12 +120,15 @@ CONFIGS: dict[Scale, list[SuccessByExamples]] = {
         *(config for n, k in _AROUND for config in _cell(n, k, 0.0, 32)),
         *(config for n, k in _AROUND for config in _cell(n, k, 0.2, 32, _FAST)),
     ],
-    "paper": [config for n, k in _AROUND for noise in (0.0, 0.2) for config in _cell(n, k, noise, 100)],
 }
 
 
 def _shares(row: _Row) -> list[Share]:
     return [wilson_share(count, len(row.config.seeds)) for count in row.numbers.successes]
+
+
+def _theorem(config: SuccessByExamples) -> float | None:
+    return path_samples(config.n, config.k, noise=config.noise) if config.method == "concave" else None
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
@@ -151,27 +154,15 @@ def plot(rows: Sequence[_Row]) -> Figure:
     return figure
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return the N from which 90 % of seeds succeed, beside the one that the theorem asks of the paths."""
-    return Table(
-        ["n", "k", "noise", "method", "N for 90 %", "enough by the theorem", "seeds"],
-        [
-            [
-                str(row.config.n),
-                str(row.config.k),
-                f"{row.config.noise:.0%}",
-                row.config.method,
-                "beyond the grid" if row.numbers.samples is None else str(row.numbers.samples),
-                _theorem(row.config),
-                str(len(row.config.seeds)),
-            ]
-            for row in rows
-        ],
-    )
-
-
-def _theorem(config: SuccessByExamples) -> str:
-    return f"{path_samples(config.n, config.k, noise=config.noise):.0f}" if config.method == "concave" else "–"
+table = table_of(
+    Column("n", lambda row: row.config.n),
+    Column("k", lambda row: row.config.k),
+    Column("noise", lambda row: row.config.noise, ".0%"),
+    Column("method", lambda row: row.config.method),
+    Column("N for 90 %", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
+    Column("enough by the theorem", lambda row: _theorem(row.config), ".0f"),
+    Column("seeds", lambda row: len(row.config.seeds)),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import share_of_true
 from parityscope.models import is_face
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -34,7 +34,7 @@ TEXT = (
     "is done. The gradient contains the hidden bits: this says what training can hold and find, not what examples "
     "tell."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60, "paper": 400}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60}
 Code = Literal["random-signs", "gaussian", "harmonics"]
 _NAMES: dict[Code, str] = {"random-signs": "random signs", "gaussian": "random unit vectors", "harmonics": "harmonics"}
 
@@ -118,7 +118,6 @@ CONFIGS: dict[Scale, list[FaceCell]] = {
     "smoke": _cells({(20, 2): (0.5, 0.8)}, [(8, 2)], 2),
     "demo": _cells({(24, 2): (0.5, 0.7, 1.0)}, [(12, 2)], 6),
     "reference": _cells({(100, 2): _GRID, (200, 3): _GRID, (500, 5): _GRID}, [(20, 3), (40, 4)], 32),
-    "paper": _cells({(100, 2): _GRID, (200, 3): _GRID, (500, 5): _GRID, (1000, 10): _GRID}, [(20, 3), (40, 4)], 256),
 }
 
 
@@ -162,10 +161,10 @@ def plot(rows: Sequence[_Row]) -> Figure:
 def _draw_shares(axes: Axes, rows: Sequence[_Row], index: int) -> None:
     at = [row.config.in_units for row in rows]
     hue, (n, k) = colour(index + 2), _size(rows[0])
-    faces = [_share(row.numbers.face) for row in rows]
+    faces = [share_of_true(row.numbers.face) for row in rows]
     style = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "linestyle": "-", "linewidth": 1.2}
     draw_shares(axes, at, faces, color=hue, label=f"n = {n}, k = {k}", **style)
-    axes.plot(at, [_share(row.numbers.learned).value for row in rows], "o", markersize=4, color=hue)
+    axes.plot(at, [share_of_true(row.numbers.learned).value for row in rows], "o", markersize=4, color=hue)
 
 
 def _draw_runs(axes: Axes, rows: Sequence[_Row], shift: float) -> None:
@@ -183,33 +182,29 @@ def _draw_runs(axes: Axes, rows: Sequence[_Row], shift: float) -> None:
         axes.plot(across[bounded], [of.at_most[i] for i in bounded], "_", markersize=9, color=ink, zorder=1)
 
 
-def _share(flags: Sequence[bool]) -> Share:
-    return wilson_share(sum(flags), len(flags))
+def _without_a_face(row: _Row, values: Sequence[float]) -> float | None:
+    """Return the largest value of the runs whose hidden set is no face."""
+    return max((value for value, face in zip(values, row.numbers.face, strict=True) if not face), default=None)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every cell."""
-    header = ["positions", "n", "k", "r", "faces", "learned", "disagree", "least margin of a face", "most steps",
-              "largest C without a face", "proved to stay below"]  # fmt: skip
+def _least_margin(row: _Row) -> float | None:
+    pairs = zip(row.numbers.margin, row.numbers.face, strict=True)
+    return min((margin for margin, face in pairs if face), default=None)
 
-    def cells(row: _Row) -> list[str]:
-        of, asked = row.numbers, row.config.training
-        margins = [margin for margin, face in zip(of.margin, of.face, strict=True) if face]
-        reached = [c for c, face in zip(of.correlation, of.face, strict=True) if not face]
-        bounds = [bound for bound, face in zip(of.at_most, of.face, strict=True) if not face]
-        return [
-            _NAMES[asked.recipe.positions],  # type: ignore[index]  # cells have one of these codes
-            *map(str, (asked.n, asked.k, asked.recipe.numbers_per_head)),
-            f"{sum(of.face)} of {len(of.face)}",
-            f"{sum(of.learned)} of {len(of.learned)}",
-            str(of.disagreements),
-            f"{min(margins):.2g}" if margins else "–",
-            str(max(of.steps)),
-            f"{max(reached):.4f}" if reached else "–",
-            f"{max(bounds):.4f}" if bounds else "–",
-        ]
 
-    return Table(header, [cells(row) for row in rows])
+table = table_of(
+    Column("positions", lambda row: _NAMES[row.config.training.recipe.positions]),
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("faces", lambda row: f"{sum(row.numbers.face)} of {len(row.numbers.face)}"),
+    Column("learned", lambda row: f"{sum(row.numbers.learned)} of {len(row.numbers.learned)}"),
+    Column("disagree", lambda row: row.numbers.disagreements),
+    Column("least margin of a face", _least_margin, ".2g"),
+    Column("most steps", lambda row: max(row.numbers.steps)),
+    Column("largest C without a face", lambda row: _without_a_face(row, row.numbers.correlation), ".4f"),
+    Column("proved to stay below", lambda row: _without_a_face(row, row.numbers.at_most), ".4f"),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.papers.cells import of_learned
-from parityscope.papers.figure import Finding, Scale, Table, fresh
+from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
 from parityscope.runs.training import Training, TrainingNumbers
@@ -29,7 +29,7 @@ TEXT = (
     "it was not run, which says nothing about it; large sizes have few seeds (see the table). Seeds from 1000 on. All "
     "train on the population, whose gradient contains the hidden bits."
 )
-COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180, "paper": 3000}
+COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180}
 TIMED = True  # rows are timings: never measured beside other work
 
 
@@ -143,19 +143,12 @@ CONFIGS: dict[Scale, list[Cost]] = {
         repaired=_SMALL,
         one_step={**_SMALL, (1000, 10): 32, (10_000, 10): 8, (100_000, 20): 1},
     ),
-    "paper": _costs(
-        dict.fromkeys(_LARGE, 32),
-        concave_harmonics={**_SMALL, (1000, 10): 32},
-        mirror={**_SMALL, (1000, 10): 32},
-        mirror_orthogonal={**_SMALL, (1000, 10): 32},
-        repaired={**_SMALL, (1000, 10): 4},
-    ),
 }
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
     """Draw numbers, steps and seconds against the sizes."""
-    sizes = list(dict.fromkeys(sorted((row.config.training.n, row.config.training.k) for row in rows)))
+    sizes = list(dict.fromkeys(sorted(map(_size, rows))))
     figure, panels = new_figure(13.5, 5.6, 1, 3)
     quantities: list[tuple[str, Callable[[_Row], float]]] = [
         ("numbers trained", lambda row: row.numbers.parameters),
@@ -193,7 +186,7 @@ def _draw_method(
 ) -> None:
     drawn = METHODS[method]
     hue, places = colour(drawn.hue), {size: place + shift for place, size in enumerate(sizes)}
-    at = [places[row.config.training.n, row.config.training.k] for row in rows]
+    at = [places[_size(row)] for row in rows]
     axes.plot(at, list(map(value, rows)), "-", color=hue, linewidth=0.8, alpha=0.5)
     axes.plot([], [], drawn.marker, linestyle="-", color=hue, markersize=7, label=method)
     for place, row in zip(at, rows, strict=True):
@@ -203,35 +196,27 @@ def _draw_method(
         axes.plot(place, value(row), marker, color=hue, markerfacecolor=full, markersize=7)
 
 
-def table(rows: Sequence[_Row]) -> Table:
-    """Return every cell, sizes together."""
-    header = ["n", "k", "method", "numbers", "learned", "median steps", "most steps", "CPU seconds a seed"]
-    ordered = sorted(rows, key=lambda row: (row.config.training.n, row.config.training.k))
-    return Table(
-        header,
-        [
-            [
-                str(row.config.training.n),
-                str(row.config.training.k),
-                row.config.method,
-                str(row.numbers.parameters),
-                str(row.numbers.share),
-                f"{row.numbers.median_steps:g}",
-                str(max(row.numbers.steps)),
-                f"{row.numbers.cpu_seconds / len(row.config.training.seeds):.2g}",
-            ]
-            for row in ordered
-        ],
-    )
+def _size(row: _Row) -> tuple[int, int]:
+    return row.config.training.n, row.config.training.k
+
+
+table = table_of(
+    Column("n", lambda row: row.config.training.n),
+    Column("k", lambda row: row.config.training.k),
+    Column("method", lambda row: row.config.method),
+    Column("numbers", lambda row: row.numbers.parameters),
+    Column("learned", lambda row: row.numbers.share),
+    Column("median steps", lambda row: row.numbers.median_steps, "g"),
+    Column("most steps", lambda row: max(row.numbers.steps)),
+    Column("CPU seconds a seed", lambda row: row.numbers.cpu_seconds / len(row.config.training.seeds), ".2g"),
+    lines=lambda rows: sorted(rows, key=_size),
+)
 
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set the concave head beside the default at the largest size that both have."""
     ours, other = "concave, 2k log n signs, Newton", "bounded, k heads"
-    by_method = {
-        method: {(row.config.training.n, row.config.training.k): row for row in rows if row.config.method == method}
-        for method in METHODS
-    }
+    by_method = {method: {_size(row): row for row in rows if row.config.method == method} for method in METHODS}
     n, k = max(set(by_method[ours]) & set(by_method[other]))
     largest = max(rows, key=lambda row: (row.config.training.n, -row.numbers.parameters))
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from parityscope.core.errors import InvalidInput
-from parityscope.papers.own.fit_benchmark.baselines import Asked, Method, Refused, Setting
+from parityscope.papers.own.fit_benchmark.methods import Asked, Method, Refused, Setting
 from parityscope.papers.own.fit_benchmark.planted import TableKind
 from parityscope.records import Numbers
 
@@ -71,7 +71,7 @@ def compare_on(
     limit : float or None
         CPU seconds for one table: whoever needs more has not found it, and a setting that does is not tried again.
 
-    >>> from parityscope.papers.own.fit_benchmark.baselines import METHODS
+    >>> from parityscope.papers.own.fit_benchmark.methods import METHODS
     >>> score = compare_on(TableKind(n=8, noise=0.0), METHODS["MDR"], tables=3, others=1)
     >>> score.found, score.tables, score.chosen_on
     (3, 3, 1)
@@ -95,7 +95,7 @@ def choose_setting(
 ) -> tuple[Setting, int]:
     """Return the setting with most answers on tables of the first seeds, and how many tables it was chosen on.
 
-    >>> from parityscope.papers.own.fit_benchmark.baselines import METHODS
+    >>> from parityscope.papers.own.fit_benchmark.methods import METHODS
     >>> choose_setting(TableKind(n=8), METHODS["mutual information"], 5, math.inf, None)
     ({}, 0)
     """

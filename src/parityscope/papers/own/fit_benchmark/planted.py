@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int64
+import torch
+from jaxtyping import Float64, Int8, Int64
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.tables.reading import read_table
-from parityscope.papers.own.fit_benchmark.epistasis import draw_cases, draw_penetrance
 from parityscope.problems import seeded_generator
 from parityscope.records import Config
 
@@ -22,6 +24,117 @@ _FILES = {"parity5+5": "parity5+5.tsv.gz", "GAMETES": "gametes-2way-20.tsv.gz"}
 # What the two files are known to hide: Bits 2, 3, 4, 6, 8 (their parity is the class in every row), and P1, P2.
 _KNOWN = {"parity5+5": ("Bit 2", "Bit 3", "Bit 4", "Bit 6", "Bit 8"), "GAMETES": ("P1", "P2")}
 _FREQUENCIES = (0.3, 0.5)  # of the interacting loci
+_DRAWS = 5_000  # of a penetrance table, until one has every risk between 0 and 1
+
+
+@dataclass(frozen=True)
+class Penetrance:
+    """The risk of every combination of genotypes at k loci, `risk[g₁, …, g_k]`, and the loci's allele frequencies.
+
+    >>> table = Penetrance(np.array([[0.2, 0.8, 0.2], [0.8, 0.2, 0.8], [0.2, 0.8, 0.2]]), (0.5, 0.5))
+    >>> table.prevalence, table.marginal(0).tolist(), round(table.heritability, 6)
+    (0.5, [0.5, 0.5, 0.5], 0.36)
+    """
+
+    risk: Float64[ndarray, "*genotypes"]
+    frequencies: tuple[float, ...]
+
+    @property
+    def prevalence(self) -> float:
+        """The risk of a person drawn at random."""
+        return float((self._shares() * self.risk).sum())
+
+    @property
+    def heritability(self) -> float:
+        """The variance of the risk over that of the class."""
+        variance = float((self._shares() * (self.risk - self.prevalence) ** 2).sum())
+        return variance / (self.prevalence * (1 - self.prevalence))
+
+    def marginal(self, *loci: int) -> Float64[ndarray, "*genotypes"]:
+        """Return the risk given the genotypes of some loci alone: the prevalence, where they have no effect."""
+        others = tuple(axis for axis in range(len(self.frequencies)) if axis not in loci)
+        shares = self._shares()
+        return np.asarray((shares * self.risk).sum(axis=others) / shares.sum(axis=others))
+
+    def _shares(self) -> ndarray:
+        """Return the probability of every combination, in Hardy-Weinberg equilibrium at independent loci."""
+        shares = np.ones(())
+        for q in self.frequencies:
+            shares = np.multiply.outer(shares, np.array([(1 - q) ** 2, 2 * q * (1 - q), q * q]))
+        return shares
+
+
+def draw_penetrance(
+    frequencies: Sequence[float], *, heritability: float, prevalence: float = 0.5, generator: torch.Generator
+) -> Penetrance:
+    """Draw a penetrance table in which only all the loci together have an effect, of the given heritability exactly.
+
+    At one locus the functions without a mean are spanned by an additive and a dominance contrast, orthonormal in
+    Hardy-Weinberg equilibrium. The effect is a combination of their products over the loci, one contrast from each: so
+    no proper subset of the loci has an effect, and the variance is the sum of the squared coefficients. Directions are
+    drawn evenly until one keeps every risk between 0 and 1.
+
+    >>> table = draw_penetrance((0.3, 0.4), heritability=0.1, generator=torch.Generator().manual_seed(0))
+    >>> round(table.heritability, 9), table.marginal(0).round(9).tolist(), table.marginal(1).round(9).tolist()
+    (0.1, [0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
+    """
+    if not frequencies or not all(0 < q < 1 for q in frequencies):
+        raise InvalidInput(f"allele frequencies must lie between 0 and 1, got {tuple(frequencies)}")
+    if not 0 < prevalence < 1 or not 0 <= heritability <= 1:
+        raise InvalidInput(
+            f"needs a prevalence between 0 and 1 and a heritability from 0 to 1, got {prevalence} and {heritability}"
+        )
+    contrasts = np.ones((1, 1))
+    for q in frequencies:
+        contrasts = np.kron(contrasts, _contrasts(q))
+    size = math.sqrt(heritability * prevalence * (1 - prevalence))
+    directions = torch.randn(_DRAWS, len(contrasts), generator=generator, dtype=torch.float64).numpy()
+    effects = size * directions / np.linalg.norm(directions, axis=1, keepdims=True) @ contrasts
+    possible = np.flatnonzero((effects.min(axis=1) >= -prevalence) & (effects.max(axis=1) <= 1 - prevalence))
+    if not len(possible):
+        raise InvalidInput(
+            f"no table of heritability {heritability} at allele frequencies {tuple(frequencies)} in {_DRAWS} draws: "
+            "lower the heritability or move the frequencies towards 0.5"
+        )
+    risk = prevalence + effects[possible[0]]
+    return Penetrance(risk.reshape((3,) * len(frequencies)).clip(0, 1), tuple(map(float, frequencies)))
+
+
+def draw_cases(
+    loci: int, rows: int, tables: Sequence[Penetrance], *, generator: torch.Generator
+) -> tuple[Int8[ndarray, "rows loci"], Int64[ndarray, " rows"], tuple[tuple[int, ...], ...]]:
+    """Draw genotypes 0/1/2, a class 0/1 and the loci of every table, which are ascending and different.
+
+    Each row's risk is that of one of the tables, drawn evenly: with more than one the trait is heterogeneous, half of
+    the rows owe it to two loci and the other half to two others. Other loci have frequencies from 0.1 to 0.5.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> tables = [draw_penetrance((0.4, 0.4), heritability=0.2, generator=generator) for _ in range(2)]
+    >>> X, y, pairs = draw_cases(20, 100, tables, generator=generator)
+    >>> X.shape, y.shape, len(pairs), len(set(pairs[0] + pairs[1]))
+    ((100, 20), (100,), 2, 4)
+    """
+    if rows < 1 or loci < sum(len(table.frequencies) for table in tables) or not tables:
+        raise InvalidInput(f"needs at least 1 row, a table and as many loci as the tables have, got {loci} loci")
+    free = torch.randperm(loci, generator=generator).tolist()
+    frequency = 0.1 + 0.4 * torch.rand(loci, generator=generator)
+    chosen = []
+    for table in tables:
+        some = sorted(free.pop() for _ in table.frequencies)
+        frequency[some] = torch.tensor(table.frequencies)
+        chosen.append(tuple(some))
+    genotypes = (torch.rand(2, rows, loci, generator=generator) < frequency).sum(0).numpy()
+    risks = np.stack([table.risk[tuple(genotypes[:, some].T)] for table, some in zip(tables, chosen, strict=True)])
+    cause = torch.randint(len(tables), (rows,), generator=generator).numpy()
+    affected = torch.rand(rows, generator=generator).numpy() < risks[cause, np.arange(rows)]
+    return genotypes.astype(np.int8), affected.astype(np.int64), tuple(chosen)
+
+
+def _contrasts(q: float) -> Float64[ndarray, "two three"]:
+    """Return the additive and the dominance contrast of one locus, by genotype."""
+    p = 1 - q
+    additive = (np.arange(3) - 2 * q) / math.sqrt(2 * p * q)
+    return np.stack([additive, np.array([q / p, -1.0, p / q])])
 
 
 @dataclass(frozen=True)
@@ -95,8 +208,6 @@ class TableKind(Config):
         return self.model_copy(update={"kind": "genotypes"}) if self.kind == "GAMETES" else self
 
     def _bits(self, seed: int) -> PlantedTable:
-        import torch
-
         generator = seeded_generator(seed, "data")
         order = torch.randperm(self.n, generator=seeded_generator(seed, "support"))
         sets = order[: self.k * self.interactions].view(self.interactions, self.k).sort(dim=1).values
@@ -109,8 +220,6 @@ class TableKind(Config):
         return PlantedTable(X.to(torch.int8).numpy(), y.numpy(), tuple(map(tuple, sets.tolist())))
 
     def _genotypes(self, seed: int) -> PlantedTable:
-        import torch
-
         generator, tables = seeded_generator(seed, "data"), []
         low, high = _FREQUENCIES
         for _ in range(self.interactions):

@@ -56,7 +56,7 @@ def _lemma_5(context: Context) -> Measurement:
     measured = {_quantity(number): max(powers[name] for name in names if name.startswith(number)) for number in _LIMITS}
     for number in _INEQUALITIES:
         measured[_quantity(number)] = max(items[name] for items in far for name in names if name.startswith(number))
-    grid = [10.0**x for x in range(1, context.at(smoke=50, reference=60, paper=90))]
+    grid = [10.0**x for x in range(1, context.at(smoke=50, reference=60))]
     from_log_n = _below_one_from(grid)
     sharp = next(
         (x for x in grid if regime.lemma_10_overlap(regime.assumption_2(x)) < math.log(0.01)),

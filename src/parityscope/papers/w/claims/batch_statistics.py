@@ -24,7 +24,7 @@ _COUNTED = "exact counts over all inputs"
 
 
 def _lemma_6(context: Context) -> Measurement:
-    n, k = context.at(smoke=6, reference=9, paper=12), 3
+    n, k = context.at(smoke=6, reference=9), 3
     task = ParitySequences(n, draw_secret(n, k, 0))
     tokens = task.tokens(bits_of(torch.arange(2**n), n))
     off_zero, off_present, events, example = 0.0, 0.0, 0, {}

@@ -6,19 +6,22 @@ import math
 from collections.abc import Iterable, Sequence
 
 from parityscope.papers.w.figure_claims import Part, figure_claim
-from parityscope.papers.w.multi_pass import best_accuracy, guessing_bound, shape_name, stays_elevated
 from parityscope.papers.w.settings import (
     DecoderRow,
     attention_on_secret,
+    best_accuracy,
     best_by_k,
     best_by_shape,
     fell_before_jump,
     growth,
+    guessing_bound,
     looking_right,
     power,
     samples,
     samples_at_least,
+    shape_name,
     solved,
+    stays_elevated,
     with_chain,
 )
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
+from parityscope.papers.cells import by_label
 from parityscope.papers.figure import Finding, Scale
 from parityscope.papers.w.settings import (
     FRESH,
@@ -33,7 +34,7 @@ TEXT = (
     "95 % intervals, when one thing is changed. Right: seeds that learn chains of k links. Only one link more than "
     "half asks for copying, 1/k of all: fewer links are harder. Everything on seeds that no setting was chosen on."
 )
-COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 600, "paper": 1e4}
+COST: dict[Scale, float] = {"smoke": 2, "demo": 8, "reference": 600}
 BASE, LINKS, OURS = "one head, rate 5e-4", "one head", "eight heads, rate 1e-3, wider start"
 _SHORT: dict[str, Any] = {"steps": 600, "held_out": 512, "evaluate_every": 20}
 _BASE: dict[str, Any] = {"heads": 1, "start_gain": 1.0, "learning_rate": 5e-4, **_SHORT}
@@ -77,24 +78,19 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
         ),
         *(laptop(LINKS, 20, k, seed=seed, **_BASE) for k in _LINKS for seed in FRESH),
     ],
-    "paper": [
-        laptop(label, 20, 2, seed=seed, **{**_BASE, **change, "steps": 10_000})
-        for label, change in CHANGES.items()
-        for seed in FRESH
-    ],
 }
-
-
-def _labelled(rows: Sequence[DecoderRow], label: str) -> list[DecoderRow]:
-    return [row for row in rows if row.config.label == label]
 
 
 def _learned(rows: Sequence[DecoderRow]) -> Share:
     return wilson_share(sum(samples(row) is not None for row in rows), len(rows))
 
 
+def _changes(rows: Sequence[DecoderRow]) -> dict[str, Share]:
+    return {label: _learned(found) for label, found in by_label(rows).items() if label != LINKS}
+
+
 def _by_links(rows: Sequence[DecoderRow]) -> dict[int, Share]:
-    found = _labelled(rows, LINKS)
+    found = by_label(rows)[LINKS]
     ks = sorted({row.config.training.k for row in found})
     return {k: _learned([row for row in found if row.config.training.k == k]) for k in ks}
 
@@ -102,14 +98,13 @@ def _by_links(rows: Sequence[DecoderRow]) -> dict[int, Share]:
 def plot(rows: Sequence[DecoderRow]) -> Figure:
     """Draw attention by the token stood on, the changes that end the plateau, and the number of links."""
     figure, (left, middle, right) = new_figure(15, 5, 1, 3, width_ratios=(1.1, 1, 0.8))
-    _draw_attention(left, _labelled(rows, BASE))
-    labels = [label for label in dict.fromkeys(row.config.label for row in rows) if label != LINKS]
-    for place, label in enumerate(labels):
-        share = _learned(_labelled(rows, label))
+    _draw_attention(left, by_label(rows)[BASE])
+    changes = _changes(rows)
+    for place, share in enumerate(changes.values()):
         middle.plot([share.low, share.high], [place, place], color=colour(0), linewidth=1.2)
         middle.plot(share.value, place, "o", color=colour(0))
-    middle.set(xlim=(-0.03, 1.03), xlabel="share of seeds that learn k = 2", yticks=range(len(labels)))
-    middle.set_yticklabels(labels, fontsize=9)
+    middle.set(xlim=(-0.03, 1.03), xlabel="share of seeds that learn k = 2", yticks=range(len(changes)))
+    middle.set_yticklabels(list(changes), fontsize=9)
     middle.invert_yaxis()
     links = _by_links(rows)
     draw_shares(right, list(links), list(links.values()), color=colour(0))
@@ -133,9 +128,8 @@ table = training_table
 
 def findings(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Say what is computed on the plateau and what ends it."""
-    stuck = [row for row in _labelled(rows, BASE) if samples(row) is None]
-    labels = [label for label in dict.fromkeys(row.config.label for row in rows) if label != LINKS]
-    ended = [f"{label} {_learned(_labelled(rows, label))}" for label in labels]
+    stuck = [row for row in by_label(rows)[BASE] if samples(row) is None]
+    ended = [f"{label} {share}" for label, share in _changes(rows).items()]
     links = [f"k = {k} {share}" for k, share in _by_links(rows).items()]
     return [
         Finding("W mentions no plateau; with one head its decoder learns every k with CoT.", f"{_on_plateau(stuck)}."),
