@@ -56,12 +56,12 @@ def _measured(model: PackagedModel, store: Store, cache: Path) -> StudyRow:
     data = Path(os.environ.get("PARITYSCOPE_DATA") or "nowhere") / _DATA
     if not data.is_file():
         raise InvalidInput(f"PARITYSCOPE_DATA names no folder with {_DATA}")
-    from parityscope.apps.terminal.progress import entropy_progress
+    from parityscope.apps.terminal.progress import Progress
     from parityscope.language_models.loading import load_language_model
     from parityscope.language_models.word_problems import read_word_problems
     from parityscope.papers.w.entropy_study import run_study
 
     problems = list(read_word_problems(data, limit=PROBLEMS))
-    with entropy_progress(Console(stderr=True)) as on_progress:
+    with Progress(Console(stderr=True)) as progress:
         name = str(prepared_model(model, cache))
-        return run_study([name], problems, load_language_model, data=_DATA, store=store, on_progress=on_progress)
+        return run_study([name], problems, load_language_model, data=_DATA, store=store, on_progress=progress.study)

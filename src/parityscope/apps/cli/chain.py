@@ -38,7 +38,7 @@ def chain(
     """
     from parityscope.apps.chain_of_thought import settings_of, train_pair
     from parityscope.apps.terminal.chains import show_chains
-    from parityscope.apps.terminal.progress import decoder_progress
+    from parityscope.apps.terminal.progress import Progress
 
     hidden = None if secret is None else positions_of("--secret", secret)
     decoder: dict[str, Any] = {"layers": layers, "heads": heads, "width": width, "learning_rate": learning_rate}
@@ -46,7 +46,11 @@ def chain(
     most = 6 if k is None and hidden is None else k
     settings = [settings_of(n, most, hidden, one, **given) for one in range(seed, seed + runs)]
     advice = "nothing was stored; fewer --steps or a smaller --width take less time"
-    with interruptible(advice), decoder_progress(errors(quiet), steps) as on_evaluation:
+    with interruptible(advice), Progress(errors(quiet)) as progress:
+
+        def on_evaluation(name: str, step: int, accuracy: float) -> None:
+            progress.show(name, step, steps, f"steps · accuracy {accuracy:.3f}")
+
         pairs = [train_pair(one, on_evaluation) for one in settings]
     if as_json:
         told = {"n": n, "k": settings[0].k, "decoder": given, "runs": [pair.to_json() for pair in pairs]}

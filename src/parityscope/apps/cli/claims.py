@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,10 +19,12 @@ from parityscope.apps.cli.application import (
     interruptible,
     scale_option,
 )
+from parityscope.apps.terminal.progress import Progress
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import claim_names, short_claim_names
 
 if TYPE_CHECKING:
+    from parityscope.papers.claim import Claim
     from parityscope.papers.figure import Scale
     from parityscope.papers.replaying import Replayed
 
@@ -56,7 +58,6 @@ def claims(
     statement is listed; where nothing computed here could, it says so and is counted apart.
     """
     from parityscope.apps.terminal.claims import show_claim, show_claims
-    from parityscope.apps.terminal.progress import claims_progress
     from parityscope.papers.claim import check
     from parityscope.papers.figure import named_scale
     from parityscope.papers.registry import named_claims
@@ -68,11 +69,8 @@ def claims(
         return
     chosen = named_claims(ids or ())
     context = claims_context(wanted, out)
-    with interruptible("nothing is stored by this command"), claims_progress(errors(quiet), chosen) as on_claim:
-        checked = []
-        for claim in chosen:
-            on_claim(claim)
-            checked.append(check(claim, context))
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+        checked = [check(claim, context) for claim in _shown(progress, chosen)]
     if as_json:
         typer.echo(json.dumps([one.model_dump() for one in checked]))
     elif len(chosen) == 1:
@@ -97,7 +95,6 @@ def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: b
 
 
 def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[Replayed]:
-    from parityscope.apps.terminal.progress import claims_progress
     from parityscope.papers.registry import named_claims
     from parityscope.papers.replaying import replay, stored_verdicts
     from parityscope.papers.results import claims_context
@@ -109,10 +106,14 @@ def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[
     if not ids and not refuted:
         raise InvalidInput(f"no counterexample is stored in {out}: name a claim, or the --out of a reproduction")
     chosen, context = named_claims(ids or refuted), claims_context(scale, out)
-    with interruptible("nothing is stored by this command"), claims_progress(errors(quiet), chosen) as on_claim:
-        replayed = []
-        for claim in chosen:
-            on_claim(claim)
-            at, found = stored.get(claim.id, (scale, None))
-            replayed.append(replay(claim, found, at, context))
-    return replayed
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+        known = ((claim, *stored.get(claim.id, (scale, None))) for claim in _shown(progress, chosen))
+        return [replay(claim, found, at, context) for claim, at, found in known]
+
+
+def _shown(progress: Progress, claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Yield claims, showing which one is under way; the time left follows from what each is declared to take."""
+    for done, claim in enumerate(claims):
+        left = sum(one.seconds for one in claims[done:])
+        progress.show("claims", done, len(claims), f"checked · now {claim.id}", seconds_left=left)
+        yield claim

@@ -43,10 +43,14 @@ def fit(
     Finding nothing is an answer too: the guarantee says what would have been found, and what was not searched.
     """
     from parityscope.apps.terminal.interactions import show_fit
-    from parityscope.apps.terminal.progress import search_progress
+    from parityscope.apps.terminal.progress import Progress
     from parityscope.fit.files import fit_file, write_fit
 
-    with interruptible("nothing is stored by this command"), search_progress(errors(quiet)) as on_progress:
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+
+        def searching(share: float, doing: str) -> None:
+            progress.show("searching", round(100 * share), 100, f"% of the time budget · {doing}")
+
         fitted = fit_file(
             data,
             target,
@@ -56,7 +60,7 @@ def fit(
             seed=seed,
             missing=missing,
             positive=positive,
-            progress=on_progress,
+            progress=searching,
         )
     if save is not None:
         fitted.model().write(save)

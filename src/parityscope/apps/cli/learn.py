@@ -69,7 +69,7 @@ def learn(
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
     from parityscope.apps.run_folder import RunFolder
-    from parityscope.apps.terminal.progress import training_progress
+    from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.runs import show_run
     from parityscope.problems import Parity, draw_problems
     from parityscope.training.learning import learn as run_learn
@@ -90,7 +90,7 @@ def learn(
     advice = (
         "add --resume to go on from the last checkpoint" if folder else "nothing was stored, since there was no --out"
     )
-    with interruptible(advice), training_progress(ERRORS) as on_progress:
+    with interruptible(advice), Progress(ERRORS) as progress:
         run = run_learn(
             problem,
             recipe,
@@ -99,7 +99,7 @@ def learn(
             batch=batch,
             k_at_most=k_at_most,
             engine=engine,
-            on_progress=on_progress,
+            on_progress=progress.training,
             checkpoint=folder.checkpoint if folder else None,
             resume=resume,
             **overrides,

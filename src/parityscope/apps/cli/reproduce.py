@@ -49,7 +49,7 @@ def reproduce(
     that has changed since is computed anew.
     """
     from parityscope.apps.reproduce import reproduce as run_reproduce
-    from parityscope.apps.terminal.progress import reproduction_progress
+    from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.tables import figures_table
     from parityscope.papers.figure import named_scale
     from parityscope.papers.registry import figures_and_claims, load_figure
@@ -60,6 +60,8 @@ def reproduce(
         console.print(figures_table([load_figure(name) for name in figures]))
         return
     launcher = launcher_of(workers, scheduler) if workers or scheduler else None
-    with interruptible(GO_ON), reproduction_progress(errors(quiet)) as on_stage:
-        report = run_reproduce(figures, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=on_stage)
+    with interruptible(GO_ON), Progress(errors(quiet)) as progress:
+        report = run_reproduce(
+            figures, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=progress.reproduction
+        )
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
