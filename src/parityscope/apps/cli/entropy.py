@@ -49,7 +49,7 @@ def entropy(
     With --out every problem is stored as it is read: the same command goes on after an interruption.
     """
     from parityscope.apps.terminal.progress import Progress
-    from parityscope.apps.terminal.studies import show_study
+    from parityscope.apps.terminal.tables import show_study
     from parityscope.language_models.loading import load_language_model
     from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
     from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
