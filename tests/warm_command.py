@@ -28,7 +28,7 @@ LIBRARIES = (
     "parityscope.fit.files",
     "parityscope.papers.registry",
     "parityscope.apps.reproduce",
-    "parityscope.apps.terminal.runs",
+    "parityscope.apps.terminal.tables",
 )
 CLIENT = """
 import json, os, socket, sys

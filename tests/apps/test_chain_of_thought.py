@@ -10,7 +10,7 @@ from rich.console import Console
 
 from parityscope import InvalidInput
 from parityscope.apps.chain_of_thought import looks, on_the_secret, settings_of, train_pair
-from parityscope.apps.terminal.chains import show_chains
+from parityscope.apps.terminal.tables import show_chains
 
 STEPS, BATCH, SECRET = 150, 256, (1, 5, 7, 8, 15, 19)
 

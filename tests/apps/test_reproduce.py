@@ -14,8 +14,7 @@ import torch
 
 from parityscope import InvalidInput
 from parityscope.apps.cli import main
-from parityscope.apps.recheck import RECHECKED
-from parityscope.apps.reference import reference_picture
+from parityscope.apps.reference import RECHECKED, reference_picture
 from parityscope.apps.report import render_report
 from parityscope.apps.reproduce import reproduce
 from parityscope.papers.claim import ClaimCheck, Context, check

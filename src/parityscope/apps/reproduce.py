@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parityscope.apps.recheck import RECHECKED
-from parityscope.apps.reference import reference_picture
+from parityscope.apps.reference import RECHECKED, reference_picture
 from parityscope.core.errors import InvalidInput
 from parityscope.core.files import write_atomically
 from parityscope.papers.claim import Claim

@@ -1,17 +1,17 @@
-"""The command line: argument parsing only. Every command is a file of its own, which registers it."""
+"""The command line: argument parsing only. Files of this folder register their commands."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
 
-from parityscope.apps.cli.application import COMMANDS, ERRORS, app
+from parityscope.apps.cli.application import ERRORS, FILES, app
 from parityscope.core.errors import InvalidInput, naming_the_extra
 
 __all__ = ["app", "main"]
 
-for _command in COMMANDS:
-    import_module(f"parityscope.apps.cli.{_command}")
+for _file in FILES:
+    import_module(f"parityscope.apps.cli.{_file}")
 
 
 def main() -> None:

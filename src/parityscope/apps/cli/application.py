@@ -17,7 +17,8 @@ from parityscope.core.errors import InvalidInput
 if TYPE_CHECKING:
     from parityscope.runs import Launcher
 
-# The files of this folder, in the order in which a newcomer meets them.
+FILES = ("learn", "fit", "papers", "sweep", "rows", "entropy", "explore", "bench")  # that register commands
+# In the order in which a newcomer meets them.
 COMMANDS = ("learn", "fit", "predict", "chain", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
 
 

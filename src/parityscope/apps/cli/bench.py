@@ -29,19 +29,19 @@ def bench(
 ) -> None:
     """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
     from parityscope.apps.benchmarking import measured_alone, run_benchmark, stored_text
-    from parityscope.apps.terminal.progress import bench_progress
+    from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.tables import bench_table
     from parityscope.core.files import write_atomically
 
     chosen = names or benchmark_names()
     measure = run_benchmark if len(chosen) == 1 else measured_alone
     results = []
-    with interruptible("nothing is stored before the last measurement"), bench_progress(errors(quiet), chosen) as show:
-        for name in chosen:
-            show(name, None)
+    with interruptible("nothing is stored before the last measurement"), Progress(errors(quiet)) as progress:
+        for place, name in enumerate(chosen):
+            progress.show("measuring", place, len(chosen), name)
             for one in measure(name):
                 results.append((name, one))
-                show(name, one.name)
+                progress.say(f"{place + 1}/{len(chosen)} {name}: {one.name} measured")
     if out is not None:
         write_atomically(out, stored_text(results).encode())
     if as_json:

@@ -48,8 +48,8 @@ def entropy(
     positions of each, all with the attention sink kept and removed, and the solution's words shuffled as a control.
     With --out every problem is stored as it is read: the same command goes on after an interruption.
     """
-    from parityscope.apps.terminal.progress import entropy_progress
-    from parityscope.apps.terminal.studies import show_study
+    from parityscope.apps.terminal.progress import Progress
+    from parityscope.apps.terminal.tables import show_study
     from parityscope.language_models.loading import load_language_model
     from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
     from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
@@ -63,7 +63,7 @@ def entropy(
     if store is not None:
         store.check_writable()
     advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
-    with interruptible(advice), entropy_progress(errors(quiet)) as on_progress:
+    with interruptible(advice), Progress(errors(quiet)) as progress:
         study = run_study(
             [model, *([second_model] if second_model else [])],
             problems,
@@ -72,7 +72,7 @@ def entropy(
             seed=seed,
             batch=batch,
             store=store,
-            on_progress=on_progress,
+            on_progress=progress.study,
         )
     drawn = [] if out is None else draw_study(out)
     if as_json:

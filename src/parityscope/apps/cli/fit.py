@@ -1,4 +1,4 @@
-"""`fit`: its arguments."""
+"""`fit` and `predict`: their arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import QUIET, app, errors, interruptible
+from parityscope.apps.cli.application import ERRORS, QUIET, app, errors, interruptible
 
 
 @app.command()
@@ -42,11 +42,15 @@ def fit(
 
     Finding nothing is an answer too: the guarantee says what would have been found, and what was not searched.
     """
-    from parityscope.apps.terminal.interactions import show_fit
-    from parityscope.apps.terminal.progress import search_progress
+    from parityscope.apps.terminal.progress import Progress
+    from parityscope.apps.terminal.tables import show_fit
     from parityscope.fit.files import fit_file, write_fit
 
-    with interruptible("nothing is stored by this command"), search_progress(errors(quiet)) as on_progress:
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+
+        def searching(share: float, doing: str) -> None:
+            progress.show("searching", round(100 * share), 100, f"% of the time budget · {doing}")
+
         fitted = fit_file(
             data,
             target,
@@ -56,7 +60,7 @@ def fit(
             seed=seed,
             missing=missing,
             positive=positive,
-            progress=on_progress,
+            progress=searching,
         )
     if save is not None:
         fitted.model().write(save)
@@ -70,3 +74,39 @@ def fit(
         console.print(f"written to {out}: {', '.join(written)}", highlight=False, soft_wrap=True)
     if save is not None:
         console.print(f"model: {save}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `fit --save` kept.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table with the columns that the model looks at.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv file for the predictions; otherwise they are printed.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="A value is missing, and none was when fitting: refuse, or drop (no prediction).")
+    ] = "refuse",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Predict the classes of a table by a model that `fit --save` kept.
+
+    A line per row: the more probable class, and the probability of the second one. Where the table has the target
+    too, standard error says how often the prediction is right.
+    """
+    from parityscope.apps.terminal.tables import show_predictions
+    from parityscope.core.errors import InvalidInput
+    from parityscope.core.files import write_atomically
+    from parityscope.fit.predicting import predict_file
+    from parityscope.fit.saved import SavedModel
+
+    if missing not in ("refuse", "drop"):
+        raise InvalidInput(f"unknown choice {missing!r} for missing values: use refuse or drop")
+    said = predict_file(SavedModel.read(model), data, skip_missing=missing == "drop")
+    if out is not None:
+        write_atomically(out, said.to_csv().encode())
+    if as_json:
+        typer.echo(json.dumps(said.to_json()))
+        return
+    if out is None:
+        typer.echo(said.to_csv(), nl=False)
+    show_predictions(ERRORS, said)

@@ -1,16 +1,335 @@
-"""The laboratory's tables: figures, ratios; and how a sweep ended."""
+"""What commands print: heat maps of attention, and tables of runs, interactions, studies, figures and ratios."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import torch
+from jaxtyping import Bool, Float
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
+from torch.nn import functional
 
 from parityscope.apps.benchmarking import COLUMNS, Measurement, table_rows
+from parityscope.apps.chain_of_thought import ChainPair, looks, on_the_secret
+from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.tables.table import listed
+from parityscope.language_models.measures import COMPARISONS, MEASURES
+from parityscope.language_models.word_problems import VARIANTS
 from parityscope.papers.figure import SCALES, PaperFigure
+from parityscope.papers.w.measured_studies import StudyRow, lower_share, means
 from parityscope.runs import Summary
+from parityscope.training import learning
+from parityscope.training.decoders import DecoderRun
+
+if TYPE_CHECKING:
+    from parityscope.fit.files import TableFit
+    from parityscope.fit.interactions.findings import Finding
+    from parityscope.fit.predicting import Predictions
+
+
+# Ten steps of a perceptually even dark-to-bright scale; the characters carry the same values without colour.
+_COLOURS = (
+    *("#440154", "#482878", "#3e4a89", "#31688e", "#26828e"),
+    *("#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"),
+)
+_SHADES = "··░░▒▒▓▓██"
+_MARK = "▼"
+
+
+def plain_table(titles: Iterable[str], left: Container[str]) -> Table:
+    """Return a table without lines; columns are flush right but for those that are named.
+
+    >>> [column.justify for column in plain_table(["seed", "found"], left=["found"]).columns]
+    ['right', 'left']
+    """
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(Text(title), justify="left" if title in left else "right")
+    return table
+
+
+def attention_heat_map(
+    attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int, names: Sequence[str] | None = None
+) -> RenderableType:
+    """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width.
+
+    What the rows are called is up to `names`; heads are numbered.
+
+    >>> heads = torch.eye(4)[2:]
+    >>> Console(width=40).print(attention_heat_map(heads, heads.sum(0) > 0, width=40))
+    hidden     ▼▼
+    head 0   ··█· 1.00
+    head 1   ···█ 1.00
+    """
+    label = 9
+    cells = max(1, min(attention.shape[-1], width - label - 5))
+    # Each cell shows the largest attention among its positions, so that a single sharp bit stays visible.
+    cell_of = torch.arange(attention.shape[-1]) * cells // attention.shape[-1]
+    heat = torch.zeros(attention.shape[0], cells, dtype=attention.dtype)
+    heat.scatter_reduce_(1, cell_of.expand(attention.shape), attention, "amax")
+    marked = torch.zeros(cells, dtype=torch.bool)
+    marked[cell_of[hidden]] = True
+    lines = [Text("hidden".ljust(label) + "".join(_MARK if m else " " for m in marked), style="bold")]
+    for head, row in enumerate(heat):
+        line = Text((names[head] if names else f"head {head}").ljust(label))
+        for value in row.tolist():
+            level = min(9, int(value * 10))
+            line.append(_SHADES[level], Style(color=_COLOURS[level], bgcolor=_COLOURS[level] if level > 1 else None))
+        line.append(f" {float(row.max()):.2f}", "dim")
+        lines.append(line)
+    return Group(*lines)
+
+
+def runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
+    """Return the table of runs: what was hidden, what was found, how well.
+
+    >>> from parityscope.problems import Parity
+    >>> run = learning.learn(Parity(8, (1, 5)), seeds=range(3))
+    >>> [str(column.header) for column in runs_table(run).columns][:4], runs_table(run, limit=2).caption
+    (['seed', 'hidden', 'found', 'risk'], '1 more runs in run.json')
+    """
+    known = {"proved": run.certificate, "evidence": run.evidence}
+    said = [title for title, value in known.items() if value is not None]
+    accuracy = {"exact": "accuracy", "lower bound": "accuracy ≥", "estimate": "accuracy ≈"}[run.accuracy_kind]
+    titles = ("seed", "hidden", "found", "risk", accuracy, "steps", "", *said)
+    table = plain_table(titles, left=("hidden", "found", "", *said))
+    for row in run.to_json()["runs"][:limit]:
+        learned = row["recovered"] and row["accuracy"] > learning.LEARNED_ACCURACY
+        verdict = Text("learned", "green") if learned else Text("diverged" if row["diverged"] else "not learned", "red")
+        positions = (",".join(map(str, row[key])) for key in ("support", "found"))
+        numbers = (f"{row['risk']:.4f}", f"{row['accuracy']:.4f}", str(row["steps"]))
+        table.add_row(str(row["seed"]), *positions, *numbers, verdict, *(row[title] for title in said))
+    if len(run.seeds) > limit:
+        table.caption = f"{len(run.seeds) - limit} more runs in run.json"
+    return table
+
+
+def show_run(console: Console, run: learning.LearnedRuns) -> None:
+    """Print what one training found.
+
+    >>> from parityscope.problems import Parity
+    >>> run = learning.learn(Parity(8, (1, 5)), seeds=range(2))
+    >>> import io
+    >>> console = Console(file=io.StringIO(), width=80)
+    >>> show_run(console, run)
+    >>> "2/2 (34%–100%) learned from the population" in console.file.getvalue()
+    True
+    """
+    console.print(attention_heat_map(run.attention[0], run.problems[0].mask(), min(console.width, 120)))
+    console.print()
+    console.print(runs_table(run))
+    console.print()
+    settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
+    source = "the population" if run.samples is None else f"{run.samples} examples per run"
+    source = source if run.batch is None else f"{run.batch} fresh examples per step"
+    console.print(
+        f"{run.success} learned from {source} · {settings} · {run.engine} · {run.seconds:.1f} s",
+        highlight=False,
+    )
+
+
+def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
+    """Print where the first seed's tokens looked, and a table of all.
+
+    >>> import io
+    >>> from parityscope.apps.chain_of_thought import settings_of, train_pair
+    >>> console = Console(file=io.StringIO(), width=100)
+    >>> show_chains(console, [train_pair(settings_of(6, secret=(1, 4), width=16, batch=32, steps=2))])
+    >>> [line.split("  ")[0] for line in console.file.getvalue().splitlines()[:4]]
+    ['hidden', 'link 0', 'link 1', 'at once']
+    """
+    first = pairs[0]
+    links, answer = looks(first.chain), looks(first.at_once)
+    hidden = torch.zeros(links.shape[-1], dtype=torch.bool)
+    hidden[list(first.chain.task.secret)] = True
+    rows = torch.cat([links, functional.pad(answer, (0, links.shape[-1] - answer.shape[-1]))])
+    names = [*(f"link {link}" for link in range(len(links))), "at once"]
+    console.print(attention_heat_map(rows, hidden, min(console.width, 120), names))
+    console.print()
+    console.print(_table(pairs))
+    console.print()
+    even = 1 / (first.chain.task.n + 1)
+    for line in (
+        "right: answers to held-out inputs, written from what it wrote itself · examples: seen when all was right",
+        f"on hidden: attention on the hidden bits, {even:.2f} if even · entropy (W, Eq. 1): before → after training",
+        f"positions: {first.chain.task.n} bits, a 0, the chain · {sum(_seconds(pair) for pair in pairs):.1f} s",
+    ):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _table(pairs: Sequence[ChainPair]) -> Table:
+    table = plain_table(("seed", "hidden", "", "right", "examples", "on hidden", "entropy"), left=("hidden", ""))
+    for column in table.columns:
+        column.no_wrap = str(column.header) != "hidden"
+    for pair in pairs:
+        seed, secret = str(pair.chain.config.seed), ",".join(map(str, pair.chain.task.secret))
+        table.add_row(seed, secret, "chain", *_numbers(pair.chain))
+        table.add_row("", "", "at once", *_numbers(pair.at_once))
+    return table
+
+
+def _seconds(pair: ChainPair) -> float:
+    return pair.chain.seconds + pair.at_once.seconds
+
+
+def _numbers(run: DecoderRun) -> tuple[str, ...]:
+    needed = run.samples_to(1.0)
+    seen = f"not in {run.history.step[-1] * run.config.batch:,}" if needed is None else f"{needed:,}"
+    share = sum(on_the_secret(run)) / run.task.k
+    before, after = (float(run.history.entropy[place].min()) for place in (0, -1))
+    return f"{run.free_running:.3f}", seen, f"{share:.2f}", f"{before:.2f} → {after:.2f}"
+
+
+def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
+    """Print what was found in a table: what to know first, every interaction, how sure it all is.
+
+    >>> import io
+    >>> import tempfile
+    >>> from itertools import product
+    >>> from pathlib import Path
+    >>> from parityscope.fit.files import fit_file
+    >>> path = Path(tempfile.mkdtemp()) / "switches.csv"
+    >>> lines = [f"{a},{b},{c},{a ^ c}" for a, b, c in product((0, 1), repeat=3)] * 20
+    >>> written = path.write_text("\\n".join(["hall,stairs,attic,light", *lines]))
+    >>> console = Console(file=io.StringIO(), width=120)
+    >>> show_fit(console, fit_file(path, "light"))
+    >>> "held-out accuracy 1.000" in console.file.getvalue()
+    True
+    """
+    answer = fitted.answer
+    for note in fitted.notes:
+        console.print(Text(note, "yellow"), soft_wrap=True)
+    for number, finding in enumerate(fitted.findings, start=1):
+        _show_finding(console, fitted, finding, number, limit)
+    if len(fitted.findings) > 1:
+        _say(console, answer.explanation)
+    _say(
+        console,
+        f"{_accuracy(answer.held_out_accuracy)} · {p_text(answer.log_p)} after the search"
+        f" · label noise {answer.noise_rate:.1%} · {fitted.rows} rows × {fitted.features} columns"
+        f" · {answer.solver or 'no solver'} · {fitted.seconds:.1f} s",
+    )
+    _say(console, f"guarantee: {answer.guarantee}")
+    if answer.skipped and fitted.findings:  # where nothing was found, the reason says it
+        console.print(Text(answer.skipped, "yellow"), soft_wrap=True)
+    constant = [name for name, why in fitted.ignored.items() if why == "constant"]
+    if constant:  # what else was left out is said above
+        _say(console, f"constant: {listed(constant)}")
+
+
+def show_predictions(console: Console, said: Predictions) -> None:
+    """Print how many rows were predicted as what, and how often that is right where the file tells.
+
+    >>> import io
+    >>> import numpy as np
+    >>> from parityscope.fit.predicting import Predictions
+    >>> from parityscope.fit.saved import SavedModel
+    >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
+    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", columns=(), parts=(), weights=())
+    >>> console = Console(file=io.StringIO(), width=120)
+    >>> show_predictions(console, Predictions(model, np.array([0.2, 0.2, 0.9]), accuracy=0.75))
+    >>> print(console.file.getvalue().strip())
+    3 rows: fault = no 2 times, fault = yes 1 times · accuracy 0.750 (0.800 on held-out rows when it was fitted)
+    """
+    target, (first, second) = said.model.target, said.model.classes
+    counts = [f"{target} = {name} {said.classes.count(name)} times" for name in (first, second)]
+    unknown = said.classes.count(None)
+    more = f", {unknown} without a prediction" if unknown else ""
+    fitted = f"{said.model.held_out_accuracy:.3f} on held-out rows when it was fitted"
+    right = f"accuracy {said.accuracy:.3f} ({fitted})" if said.accuracy is not None else f"accuracy was {fitted}"
+    _say(console, f"{len(said.classes)} rows: {', '.join(counts)}{more} · {right}")
+
+
+def _accuracy(share: float) -> str:
+    """Return the accuracy in words.
+
+    >>> _accuracy(0.9), _accuracy(math.nan)
+    ('held-out accuracy 0.900', 'too few rows to hold any out')
+    """
+    return "too few rows to hold any out" if math.isnan(share) else f"held-out accuracy {share:.3f}"
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _show_finding(console: Console, fitted: TableFit, finding: Finding, number: int, limit: int) -> None:
+    found = finding.found
+    if len(fitted.findings) > 1:
+        given = " given those above" if number > 1 else ""
+        evidence = (
+            f"{p_text(found.log_p)}{given} · adds {found.adds:.2g} bits per row · accuracy {found.accuracy:.3f} with it"
+        )
+        heading = f"{number}. {found.kind} of {', '.join(finding.columns)} · {evidence}"
+        console.print(Text(heading, "bold"), soft_wrap=True)
+    titles = ("column", "number", "bit")
+    table = plain_table(titles, left=titles)
+    for (name, index), bit in zip(finding.asked, finding.bits, strict=True):
+        table.add_row(Text(name), str(index), Text(bit))
+    console.print(table)
+    for name, others in finding.block.items():
+        console.print(Text(f"these rows cannot tell {name} from {listed(others)}", "yellow"))
+    console.print()
+    # Two questions about one column have combinations of answers that no row can have.
+    possible = [line for line in finding.truth_table if line["rows"] or len(finding.bits) == len(finding.columns)]
+    console.print(_cells(possible, f"{fitted.target} = {fitted.classes[1]}", limit))
+    console.print()
+
+
+def _cells(lines: list[dict[str, Any]], second: str, limit: int) -> Table:
+    """Return the truth table with a bar per line."""
+    names = tuple(lines[0]["values"])
+    cells = plain_table((*names, "rows", second, ""), left=(*names, ""))
+    for cell in lines[:limit]:
+        share = cell["share"]
+        bar = Text("" if share is None else "█" * round(20 * share), "green" if (share or 0) > 0.5 else "yellow")
+        values = (Text(value) for value in cell["values"].values())
+        cells.add_row(*values, str(cell["rows"]), "–" if share is None else f"{share:.0%}", bar)
+    if len(lines) > limit:
+        cells.caption = f"{len(lines) - limit} more combinations with --json"
+    return cells
+
+
+def show_study(console: Console, row: StudyRow) -> None:
+    """Print every measure of every model of a study: means over heads, and the share of heads where CoT is lower.
+
+    >>> import io
+    >>> console = Console(file=io.StringIO(), width=120)
+    >>> from parityscope.papers.w.measured_studies import EntropyStudy, StudyNumbers
+    >>> from parityscope.records import Row
+    >>> numbers = StudyNumbers(data="own.jsonl", problems=8, too_long=2, models=(), second_against_first=None)
+    >>> show_study(console, Row(EntropyStudy(models=(), problems="9b2e", seed=0), numbers))
+    >>> console.file.getvalue().splitlines()[0]
+    'left out because they are too long: 2 problems'
+    """
+    study = row.numbers
+    for place, model in enumerate(study.models):
+        console.print(
+            f"{model.label} on {study.problems} problems of {study.data}", style="bold", highlight=False, soft_wrap=True
+        )
+        titles = ("measure", "sink", *VARIANTS, *(f"below {other}" for other in COMPARISONS))
+        titles = tuple(title.removesuffix(" CoT") if "shuffled" in title else title for title in titles)
+        table = plain_table(titles, left=titles)
+        for index, measure in enumerate(MEASURES):
+            shares = (lower_share(model.comparisons[other][index]) for other in COMPARISONS)
+            table.add_row(*measure, *means(row, place, index), *shares)
+        console.print(table)
+        console.print()
+    if study.second_against_first is not None:
+        first, second = study.models[:2]
+        lower = lower_share(study.second_against_first[0])
+        console.print(f"with CoT, {second.name} is below {first.name} in {lower} of heads (Eq. 1)", highlight=False)
+    if study.too_long:
+        console.print(f"left out because they are too long: {study.too_long} problems", highlight=False)
+    note = "below: share of heads whose mean over problems is lower with CoT, and its 95 % interval over problems"
+    console.print(note, highlight=False, soft_wrap=True)
 
 
 def figures_table(figures: Sequence[PaperFigure]) -> Table:
@@ -18,14 +337,10 @@ def figures_table(figures: Sequence[PaperFigure]) -> Table:
 
     >>> from parityscope.papers.registry import load_figure
     >>> table = figures_table([load_figure("H1-figure-1")])
-    >>> [column.header for column in table.columns]
+    >>> [str(column.header) for column in table.columns]
     ['id', 'title', 'smoke, s', 'demo, s', 'reference, s']
     """
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("id")
-    table.add_column("title")
-    for scale in SCALES:
-        table.add_column(f"{scale}, s", justify="right")
+    table = plain_table(("id", "title", *(f"{scale}, s" for scale in SCALES)), left=("id", "title"))
     for figure in figures:
         table.add_row(figure.ID, figure.TITLE, *(f"{figure.COST[scale]:g}" for scale in SCALES))
     return table
@@ -38,9 +353,7 @@ def bench_table(results: Sequence[tuple[str, Measurement]]) -> Table:
     >>> [next(column.cells).plain for column in table.columns]
     ['risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration', '']
     """
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for title in COLUMNS:
-        table.add_column(title, justify="right" if title in ("ratio", "ours") else "left")
+    table = plain_table(COLUMNS, left=set(COLUMNS) - {"ratio", "ours"})
     for row in table_rows(results):
         table.add_row(*map(Text, row))
     return table

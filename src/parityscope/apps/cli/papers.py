@@ -1,9 +1,9 @@
-"""`claims`: its arguments."""
+"""`claims` and `reproduce`: their arguments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +12,23 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import (
     DEFAULT_OUT,
+    GO_ON,
     QUIET,
+    SCHEDULER,
+    WORKERS,
     app,
     completing,
     errors,
     interruptible,
+    launcher_of,
     scale_option,
 )
+from parityscope.apps.terminal.progress import Progress
 from parityscope.core.errors import InvalidInput
-from parityscope.papers.registry import claim_names, short_claim_names
+from parityscope.papers.registry import claim_names, reproducible_names, short_claim_names
 
 if TYPE_CHECKING:
+    from parityscope.papers.claim import Claim
     from parityscope.papers.figure import Scale
     from parityscope.papers.replaying import Replayed
 
@@ -56,7 +62,6 @@ def claims(
     statement is listed; where nothing computed here could, it says so and is counted apart.
     """
     from parityscope.apps.terminal.claims import show_claim, show_claims
-    from parityscope.apps.terminal.progress import claims_progress
     from parityscope.papers.claim import check
     from parityscope.papers.figure import named_scale
     from parityscope.papers.registry import named_claims
@@ -68,11 +73,8 @@ def claims(
         return
     chosen = named_claims(ids or ())
     context = claims_context(wanted, out)
-    with interruptible("nothing is stored by this command"), claims_progress(errors(quiet), chosen) as on_claim:
-        checked = []
-        for claim in chosen:
-            on_claim(claim)
-            checked.append(check(claim, context))
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+        checked = [check(claim, context) for claim in _shown(progress, chosen)]
     if as_json:
         typer.echo(json.dumps([one.model_dump() for one in checked]))
     elif len(chosen) == 1:
@@ -97,7 +99,6 @@ def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: b
 
 
 def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[Replayed]:
-    from parityscope.apps.terminal.progress import claims_progress
     from parityscope.papers.registry import named_claims
     from parityscope.papers.replaying import replay, stored_verdicts
     from parityscope.papers.results import claims_context
@@ -109,10 +110,57 @@ def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[
     if not ids and not refuted:
         raise InvalidInput(f"no counterexample is stored in {out}: name a claim, or the --out of a reproduction")
     chosen, context = named_claims(ids or refuted), claims_context(scale, out)
-    with interruptible("nothing is stored by this command"), claims_progress(errors(quiet), chosen) as on_claim:
-        replayed = []
-        for claim in chosen:
-            on_claim(claim)
-            at, found = stored.get(claim.id, (scale, None))
-            replayed.append(replay(claim, found, at, context))
-    return replayed
+    with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
+        known = ((claim, *stored.get(claim.id, (scale, None))) for claim in _shown(progress, chosen))
+        return [replay(claim, found, at, context) for claim, at, found in known]
+
+
+def _shown(progress: Progress, claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Yield claims, showing which one is under way; the time left follows from what each is declared to take."""
+    for done, claim in enumerate(claims):
+        left = sum(one.seconds for one in claims[done:])
+        progress.show("claims", done, len(claims), f"checked · now {claim.id}", seconds_left=left)
+        yield claim
+
+
+@app.command()
+def reproduce(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID ...]",
+            help="Figures, each with the claims it shows; claims, each with its figure; papers such as H1.",
+            autocompletion=completing(reproducible_names),
+        ),
+    ] = None,
+    scale: Annotated[str, scale_option("How much to run")] = "demo",
+    out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
+    workers: Annotated[int | None, WORKERS] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the figures and their cost.")] = False,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Run whatever has no stored row, check the claims, draw the figures, write one report.
+
+    Without an ID everything is reproduced. A figure comes with the claims that refer to it, a claim with the figure it
+    refers to. The report is there from the first figure on. Rows in --out are never computed twice: an interrupted
+    reproduction goes on where it stopped, and deleted figures are redrawn without training. A row that was made by code
+    that has changed since is computed anew.
+    """
+    from parityscope.apps.reproduce import reproduce as run_reproduce
+    from parityscope.apps.terminal.progress import Progress
+    from parityscope.apps.terminal.tables import figures_table
+    from parityscope.papers.figure import named_scale
+    from parityscope.papers.registry import figures_and_claims, load_figure
+
+    figures, claims = figures_and_claims(ids or ())
+    console = Console()
+    if list_:
+        console.print(figures_table([load_figure(name) for name in figures]))
+        return
+    launcher = launcher_of(workers, scheduler) if workers or scheduler else None
+    with interruptible(GO_ON), Progress(errors(quiet)) as progress:
+        report = run_reproduce(
+            figures, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=progress.reproduction
+        )
+    console.print(f"report: {report}", highlight=False, soft_wrap=True)
