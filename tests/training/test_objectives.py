@@ -12,12 +12,12 @@ from parityscope.risk import law_of
 from parityscope.risk.engines.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
 from parityscope.training.objectives import (
-    log_correlation,
     online_objective,
     population_objective,
     sample_objective,
     widened_score,
 )
+from parityscope.training.steps.log_attention import log_correlation
 
 
 def inside_the_domain(n, k, generator):

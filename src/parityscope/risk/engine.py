@@ -1,6 +1,6 @@
-"""What an engine is: it says what it covers, how far it goes and what it costs, and it computes a mean with a bound.
+"""What an engine is: it refuses a job or says what it costs, and it computes a mean with a bound.
 
-A new engine is a class in a file of its own, a card in `risk/cards.py`, a line in `registry.py`, and a line in
+A new engine is a class in a file of its own, a card in `risk/cards.py`, its name in `registry.py`, and a line in
 the tests' harness.
 """
 
@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,6 @@ from parityscope.risk.pieces.agreement import checked_score
 from parityscope.risk.pieces.pieces import Pieces
 from parityscope.risk.pieces.represent import exact_pieces, loss_pieces, score_range, sign_pieces
 
-NEEDS_A_SCORE = "needs a model with an additive score"
 MERGE = 1e-13  # weights this close, relative to the largest, count as equal
 _FIT = 0.02  # seconds: the share of a fit that one of many calls pays
 
@@ -108,6 +107,20 @@ class Job:
         return loss_pieces(self.score, self.loss.name, self.law.noise, self.tolerance / 2, self.reach)
 
 
+class Refusal(NamedTuple):
+    """Why an engine does not compute a mean, as words that follow its name.
+
+    >>> NEEDS_A_SCORE.reason, NEEDS_A_SCORE.too_large
+    ('needs a model with an additive score', False)
+    """
+
+    reason: str
+    too_large: bool = False  # it covers such means, and not one of this size
+
+
+NEEDS_A_SCORE = Refusal("needs a model with an additive score")
+
+
 class Engine(ABC):
     """One way to compute a mean over all inputs.
 
@@ -116,12 +129,14 @@ class Engine(ABC):
     >>> from parityscope.risk.engines.enumeration import Enumeration
     >>> from parityscope.risk.law import law_of
     >>> job = Job(ParityTransformer(30, 2), law_of(Parity(30, (0, 1))), loss=None)
-    >>> Enumeration().covers(job) is None, Enumeration().limit(job) is None
-    (True, False)
+    >>> Enumeration().refuses(job).too_large
+    True
     """
 
     card: ClassVar[EngineCard]
     foresees: ClassVar[bool] = True  # whether its error is known before anything is computed
+    # What `auto` takes from it although its bound, known only afterwards, may exceed the tolerance.
+    takes_any_bound_of: ClassVar[Literal["risk", "accuracy"] | None] = None
 
     @property
     def name(self) -> str:
@@ -129,24 +144,12 @@ class Engine(ABC):
         return self.card.name
 
     @abstractmethod
-    def covers(self, job: Job) -> str | None:
-        """Return None when the engine computes such means, or the reason in words why it does not."""
-
-    @abstractmethod
-    def limit(self, job: Job) -> str | None:
-        """Return None when the job is not too large for it, or what it would need."""
+    def refuses(self, job: Job) -> Refusal | None:
+        """Return None when the engine computes this mean, or why it does not: not such a one, or not one so large."""
 
     @abstractmethod
     def cost(self, job: Job) -> float:
         """Return about how many seconds the job takes (value and gradient), from measured constants."""
-
-    def meets(self, job: Job) -> bool:
-        """Say whether its error is known to meet the job's tolerance before anything is computed."""
-        return self.foresees
-
-    def takes_any_bound(self, job: Job) -> bool:
-        """Say whether `auto` takes its answer although the bound may exceed the tolerance."""
-        return False
 
     @abstractmethod
     def evaluate(self, job: Job) -> Mean:
@@ -160,33 +163,27 @@ class OnPieces(Engine):
     >>> from parityscope.problems import Parity
     >>> from parityscope.risk.engines.grouped import Grouped
     >>> from parityscope.risk.law import law_of
-    >>> Grouped().covers(Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1), bias=0.2)), loss=None))
+    >>> Grouped().refuses(Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1), bias=0.2)), loss=None)).reason
     'needs uniform bits, got bias 0.2'
     """
 
     fair_bits: ClassVar[bool] = True  # whether it needs them
 
-    def covers(self, job: Job) -> str | None:
+    def refuses(self, job: Job) -> Refusal | None:
         """Refuse what is no function of one score, a readout that trains, and signs that change at unknown places."""
         if job.score is None:
             return NEEDS_A_SCORE
         if not job.frozen:
-            return "needs a frozen readout"
+            return Refusal("needs a frozen readout")
         if job.loss is None and job.pieces is None:
-            return "needs a readout whose sign changes at known places (`sign_equivalent`)"
+            return Refusal("needs a readout whose sign changes at known places (`sign_equivalent`)")
         if self.fair_bits and job.law.bias != 0.5:
-            return f"needs uniform bits, got bias {job.law.bias}"
+            return Refusal(f"needs uniform bits, got bias {job.law.bias}")
         return None
 
     def fit_seconds(self, job: Job) -> float:
         """Return what a call pays for fitted pieces, which are kept for the calls after it."""
         return 0.0 if not job.frozen or job.exact else _FIT
-
-    def meets(self, job: Job) -> bool:
-        """Fitted pieces meet the tolerance if their proved error does."""
-        if not self.foresees:
-            return False
-        return job.pieces is None or (job.pieces.error <= job.tolerance and job.pieces.error_is == "proved")
 
 
 def one_by_one(job: Job, evaluate: Callable[[Tensor, Tensor, Pieces], RunMean]) -> Mean:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 
 from parityscope.core.errors import InvalidInput
 from parityscope.risk.cards import AUTO, CARDS, ENGINE_NAMES
-from parityscope.risk.engine import Engine, Job
+from parityscope.risk.engine import Engine, Job, OnPieces
 from parityscope.risk.engines.closed_form import ClosedForm
 from parityscope.risk.engines.enumeration import Enumeration
 from parityscope.risk.engines.grouped import Grouped
@@ -18,8 +19,12 @@ from parityscope.risk.engines.spectral import Spectral
 from parityscope.risk.engines.split.engine import Split
 from parityscope.risk.means import Mean
 
-REGISTRY: tuple[Engine, ...] = (Enumeration(), Split(), Grouped(), Spectral(), Lattice(), ClosedForm(), Pair())
-# An engine that is exact but takes longer than this per run gives way to a quicker one with a bound of its own.
+_BY_NAME: dict[str, Engine] = {
+    engine.name: engine for engine in (ClosedForm(), Enumeration(), Grouped(), Lattice(), Pair(), Spectral(), Split())
+}
+REGISTRY = {name: _BY_NAME[name] for name in CARDS}  # the order is that of the cards, and each of them has its engine
+# Seconds: an engine that is exact but takes longer for a run gives way to a quicker one with a bound of its own.
+# Neither the spectral engine nor the lattice takes less than that, whatever the weights are.
 _PATIENCE = 0.02
 
 
@@ -49,14 +54,14 @@ def answer(job: Job, name: str) -> tuple[Mean, str]:
         raise InvalidInput(f"unknown engine {name!r}: choose one of {', '.join(ENGINE_NAMES)}")
     if name == AUTO:
         return _cheapest(job)
-    engine = REGISTRY[list(CARDS).index(name)]
-    if (reason := engine.covers(job)) is not None:
-        others = [other.name for other in REGISTRY if other.covers(job) is None and other.limit(job) is None]
-        instead = f"use engine={' or '.join(map(repr, others))}" if others else "no engine covers it"
-        raise InvalidInput(f"the {name} engine {reason}; for this model {instead}")
-    if (reason := engine.limit(job)) is not None:
-        raise InvalidInput(f"the {name} engine {reason}")
-    return engine.evaluate(job), name
+    engine = REGISTRY[name]
+    if (refusal := engine.refuses(job)) is None:
+        return engine.evaluate(job), name
+    if refusal.too_large:
+        raise InvalidInput(f"the {name} engine {refusal.reason}")
+    others = [other for other in REGISTRY if REGISTRY[other].refuses(job) is None]
+    instead = f"use engine={' or '.join(map(repr, others))}" if others else "no engine covers it"
+    raise InvalidInput(f"the {name} engine {refusal.reason}; for this model {instead}")
 
 
 def exact_seconds(job: Job) -> float:
@@ -70,33 +75,60 @@ def exact_seconds(job: Job) -> float:
     >>> quick < 0.1 < slow < never
     True
     """
-    engine = _certain(job, [engine for engine in REGISTRY if engine.covers(job) is None])
-    return math.inf if engine is None else engine.cost(job)
+    certain = _certain(job, _offers(job, [], foreseen=True))
+    return math.inf if certain is None else certain.seconds
 
 
-def _certain(job: Job, covering: list[Engine]) -> Engine | None:
-    """Return the cheapest engine whose error is known to meet the tolerance; fits are made only if they may pay.
+class _Offer(NamedTuple):
+    """An engine that takes a job, and about how long it needs."""
 
-    The others are not even asked what they cost: looking at every weight takes longer than a small job.
+    seconds: float
+    engine: Engine
+
+
+def _offers(job: Job, complaints: list[str], *, foreseen: bool) -> list[_Offer]:
+    """Ask engines once whether they take the job and what it costs, cheapest first; add who finds it too large.
+
+    Those that know their error beforehand are asked apart from the others, whose look at every weight takes longer than
+    a small job.
     """
-    fitting = (engine for engine in covering if engine.foresees and engine.limit(job) is None)
-    return next((engine for engine in sorted(fitting, key=lambda one: one.cost(job)) if engine.meets(job)), None)
+    offers = []
+    for engine in REGISTRY.values():
+        if engine.foresees is not foreseen:
+            continue
+        if (refusal := engine.refuses(job)) is None:
+            offers.append(_Offer(engine.cost(job), engine))
+        elif refusal.too_large:
+            complaints.append(f"{engine.name} {refusal.reason}")
+    return sorted(offers, key=lambda offer: offer.seconds)
+
+
+def _certain(job: Job, offers: list[_Offer]) -> _Offer | None:
+    """Return the cheapest whose error is known to meet the tolerance; fits are made only where they may pay."""
+    return next((offer for offer in offers if _meets(offer.engine, job)), None)
+
+
+def _meets(engine: Engine, job: Job) -> bool:
+    """Say whether the error is known to meet the tolerance beforehand: on fitted pieces if their proved error does."""
+    if not isinstance(engine, OnPieces) or job.pieces is None:
+        return engine.foresees
+    return engine.foresees and job.pieces.error <= job.tolerance and job.pieces.error_is == "proved"
 
 
 def _cheapest(job: Job) -> tuple[Mean, str]:
-    covering = [engine for engine in REGISTRY if engine.covers(job) is None]
-    certain = _certain(job, covering)
-    price = math.inf if certain is None else certain.cost(job)
-    if certain is not None and price <= _PATIENCE * job.count:
-        return certain.evaluate(job), certain.name
-    complaints = [f"{engine.name} {reason}" for engine in covering if (reason := engine.limit(job)) is not None]
+    complaints: list[str] = []
+    offers = _offers(job, complaints, foreseen=True)
+    certain = _certain(job, offers)
+    if certain is not None and certain.seconds <= _PATIENCE * job.count:
+        return certain.engine.evaluate(job), certain.engine.name
+    offers = sorted([*offers, *_offers(job, complaints, foreseen=False)], key=lambda offer: offer.seconds)
     # What these can prove is known only afterwards.
-    for engine in sorted(covering, key=lambda engine: engine.cost(job)):
-        if engine.limit(job) is not None or engine.meets(job) or engine.cost(job) >= price:
+    for seconds, engine in offers:
+        if (certain is not None and seconds >= certain.seconds) or _meets(engine, job):
             continue
         mean = engine.evaluate(job)
         reached = float(torch.as_tensor(mean.error_bound).max())
-        if reached <= job.tolerance or engine.takes_any_bound(job):
+        if reached <= job.tolerance or engine.takes_any_bound_of == ("accuracy" if job.loss is None else "risk"):
             return mean, engine.name
         verb = "proves an error of" if mean.bound_is == "proved" else "estimates its error as"
         complaints.append(f"{engine.name} {verb} {reached:.0e}, not {job.tolerance:.0e}")
@@ -104,4 +136,4 @@ def _cheapest(job: Job) -> tuple[Mean, str]:
         signs_unknown = job.loss is None and job.frozen and job.pieces is None
         way = "give the readout a `sign_equivalent`" if signs_unknown else "accept a larger tolerance"
         raise InvalidInput(f"no exact engine fits: {'; '.join(complaints)}; {way}, or sample with estimated_risk")
-    return certain.evaluate(job), certain.name
+    return certain.engine.evaluate(job), certain.engine.name

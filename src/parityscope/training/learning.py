@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from parityscope.core.errors import InvalidInput
+from parityscope.core.errors import InvalidInput, naming_the_extra
+from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
-from parityscope.measures import attended_support, found_support, measured_accuracy
+from parityscope.core.ties import SCORE_TIE
+from parityscope.measures import AccuracyKind, attended_support, found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity
 from parityscope.risk import law_of, population_risk
@@ -30,15 +32,197 @@ from parityscope.training.build import (
 )
 from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import TrainingState, descend, step_scale
-from parityscope.training.outcome import LEARNED_ACCURACY, LearnedRuns
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 from parityscope.training.sources import Source, named_problems, phase_by_evidence
-from parityscope.training.steps.certificate import Certifying
+from parityscope.training.steps.certificate import Certificate, Certifying
 from parityscope.training.steps.first_order import Optimiser
 
-__all__ = ["LEARNED_ACCURACY", "LearnedRuns", "TrainingProgress", "learn", "train"]
+if TYPE_CHECKING:
+    import pandas
 
+LEARNED_ACCURACY = 0.99
+_SEEDS_SHOWN = 4
 _WORTH_A_THREAD = 2**24  # numbers in the position code; below, every operation is too short to be shared
+
+
+@dataclass(frozen=True, repr=False)
+class LearnedRuns:
+    """The outcome of a training, one row per seed. `learn` makes it.
+
+    Parameters
+    ----------
+    problems : tuple of Parity
+        What each run learned.
+    recipes : tuple of Recipe
+        How each run learned it, every value resolved; `recipe` is the one they share.
+    seeds : tuple of int
+        The seed of each run.
+    model : ParityTransformer
+        As trained, with a leading run axis.
+    engine : str
+        How the risk was computed.
+    risk : Tensor (runs,)
+        Population risk without label noise, of the hinge where the training descended on log-correlation.
+    accuracy : Tensor (runs,)
+        The share of all 2^n inputs classified right.
+    accuracy_kind : str
+        Whether that is "exact", a "lower bound" or an "estimate".
+    worst_loss : Tensor (runs,) or None
+        The largest hinge loss over all inputs, where the readout gives a certificate.
+    certificate : Certificate or None
+        What the steps prove of −log C, where they prove something.
+    evidence : Evidence or None
+        How sure the named bits are, where examples named them before the training or k was not told.
+    attention : Tensor (runs, heads, n)
+        Where each head looks.
+    found : Tensor (runs, k)
+        The support each run names, ascending; where k was not told, (runs, k_at_most), and −1 in places left over.
+    steps : Tensor (runs,)
+        The steps each run took.
+    diverged : Tensor (runs,)
+        Whose risk or gradient was no longer finite.
+    history_steps, history_risk : Tensor (points,), Tensor (points, runs)
+        What descended, as it was recorded.
+    samples, batch : int or None
+        Drawn examples per run, or fresh ones per step, where it was not the population.
+    seconds : float
+        How long the training took.
+
+    >>> run = learn(Parity(1000, (1, 5)), "one-step", seeds=range(3))
+    >>> run
+    LearnedRuns(one-step at n = 1000, k = 2: 3/3 (44%–100%) learned from the population, seeds 0, 1, 2)
+    >>> run.accuracy.tolist(), run.accuracy_kind, run.steps.tolist()
+    ([1.0, 1.0, 1.0], 'exact', [1, 1, 1])
+    """
+
+    problems: tuple[Parity, ...]
+    recipes: tuple[Recipe, ...]
+    seeds: tuple[int, ...]
+    model: ParityTransformer
+    engine: str
+    risk: Float[Tensor, " runs"]
+    accuracy: Float[Tensor, " runs"]
+    accuracy_kind: AccuracyKind
+    worst_loss: Float[Tensor, " runs"] | None
+    certificate: Certificate | None
+    evidence: Evidence | None
+    attention: Float[Tensor, "runs heads n"]
+    found: Int64[Tensor, "runs k"]
+    steps: Int64[Tensor, " runs"]
+    diverged: Bool[Tensor, " runs"]
+    history_steps: Int64[Tensor, " points"]
+    history_risk: Float[Tensor, "points runs"]
+    samples: int | None
+    batch: int | None
+    seconds: float
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of all runs; refused where they have recipes of their own."""
+        if differing := self._differing():
+            raise InvalidInput(f"the runs have recipes of their own, which differ in {differing[0]}: see `recipes`")
+        return self.recipes[0]
+
+    @property
+    def recovered(self) -> Bool[Tensor, " runs"]:
+        """Which runs found exactly the hidden support."""
+        support = torch.full_like(self.found, -1)
+        support[:, : self.problems[0].k] = torch.tensor([problem.support for problem in self.problems])
+        return (self.found == support).all(-1)
+
+    @property
+    def learned(self) -> Bool[Tensor, " runs"]:
+        """Which runs classify more than 99 % of all inputs right and name the support."""
+        return (self.accuracy > LEARNED_ACCURACY) & self.recovered
+
+    @property
+    def proved(self) -> tuple[str, ...]:
+        """What is proved of every run, in words: that no input is wrong, and what its steps prove.
+
+            >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
+        ('no face of the code: C ≤ 0.0958 whatever the numbers',)
+        """
+        worst = [1.0] * len(self.seeds) if self.worst_loss is None else self.worst_loss.tolist()
+        right = [f"every input right: worst loss {loss:.3g}" if loss < 1 - SCORE_TIE else "" for loss in worst]
+        steps = ("",) * len(right) if self.certificate is None else self.certificate.sentences()
+        return tuple("; ".join(filter(None, pair)) for pair in zip(right, steps, strict=True))
+
+    @property
+    def success(self) -> Share:
+        """The share of runs that learned, with its confidence interval."""
+        return wilson_share(int(self.learned.sum()), len(self.seeds))
+
+    def frame(self) -> pandas.DataFrame:
+        """Return a table of pandas, one row per seed, with a column for every setting in which the runs differ.
+
+            >>> learn(Parity(12, (1, 5)), seeds=range(3)).frame()[["seed", "found", "learned"]]
+           seed   found  learned
+        0     0  (1, 5)     True
+        1     1  (1, 5)     True
+        2     2  (1, 5)     True
+        """
+        with naming_the_extra():
+            import pandas
+        rows = [self._run_json(row, self._differing()) for row in range(len(self.seeds))]
+        for line, learned in zip(rows, self.learned.tolist(), strict=True):
+            own = line.pop("settings", {})
+            line.update(support=tuple(line["support"]), found=tuple(line["found"]), learned=learned, **own)
+        return pandas.DataFrame(rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `learn --json` prints; runs say their own settings where they differ."""
+        differing = self._differing()
+        return {
+            "n": self.problems[0].n,
+            "k": self.problems[0].k,
+            "recipe": self._recipe_name,
+            "engine": self.engine,
+            "parameters": self.model.trained_parameters(),
+            "samples": self.samples,
+            "batch": self.batch,
+            "noise": self.problems[0].noise,
+            "accuracy_is": self.accuracy_kind,
+            "learned": self.success._asdict(),
+            "settings": self.recipes[0].model_dump(mode="json", exclude={"name", "summary", *differing}),
+            "runs": [self._run_json(row, differing) for row in range(len(self.seeds))],
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _run_json(self, row: int, differing: list[str]) -> dict[str, Any]:
+        own = self.recipes[row].model_dump(mode="json", include=set(differing))
+        return {
+            "seed": self.seeds[row],
+            "support": list(self.problems[row].support),
+            "risk": float(self.risk[row]),
+            "accuracy": float(self.accuracy[row]),
+            "worst_loss": None if self.worst_loss is None else float(self.worst_loss[row]),
+            "found": [position for position in self.found[row].tolist() if position >= 0],
+            "recovered": bool(self.recovered[row]),
+            "steps": int(self.steps[row]),
+            "diverged": bool(self.diverged[row]),
+            "proved": self.proved[row],
+            **({} if self.evidence is None else {"evidence": self.evidence.sentences()[row]}),
+            **({"settings": own} if differing else {}),
+        }
+
+    def _differing(self) -> list[str]:
+        """Return the settings in which the runs differ."""
+        first, distinct = self.recipes[0], {id(one): one for one in self.recipes}.values()
+        fields = [name for name in Recipe.model_fields if name not in ("name", "summary")]
+        return [name for name in fields if any(getattr(one, name) != getattr(first, name) for one in distinct)]
+
+    @property
+    def _recipe_name(self) -> str:
+        return ", ".join(dict.fromkeys(recipe.name for recipe in self.recipes))
+
+    def __repr__(self) -> str:
+        source = "the population" if self.samples is None else f"{self.samples} examples"
+        source = source if self.batch is None else f"batches of {self.batch}"
+        shown = ", ".join(map(str, self.seeds[:_SEEDS_SHOWN])) + (", …" if len(self.seeds) > _SEEDS_SHOWN else "")
+        return (
+            f"LearnedRuns({self._recipe_name} at n = {self.problems[0].n}, k = {self.problems[0].k}:"
+            f" {self.success} learned from {source}, seeds {shown})"
+        )
 
 
 @dataclass(frozen=True)
@@ -125,26 +309,12 @@ def learn(
     >>> run.found.tolist(), bool(run.learned.all())
     ([[1, 5, 6], [1, 5, 6]], True)
     """
+    source = Source(samples, batch)
+    told = (source, model, k_at_most, engine, tolerance, on_progress, on_record, record_every, checkpoint, resume)
+    options = _Options(*told)
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
-    told = problems[0].k if k_at_most is None else k_at_most
-    recipes = _recipes(recipe, seeds, Source(samples, batch), overrides, problems[0].n, told, model)
-    return train(
-        problems,
-        recipes,
-        seeds,
-        model=model,
-        samples=samples,
-        batch=batch,
-        k_at_most=k_at_most,
-        engine=engine,
-        tolerance=tolerance,
-        on_progress=on_progress,
-        on_record=on_record,
-        record_every=record_every,
-        checkpoint=checkpoint,
-        resume=resume,
-    )
+    return _trained(problems, _recipes(recipe, problems[0], seeds, options, overrides), seeds, options)
 
 
 def train(
@@ -152,80 +322,109 @@ def train(
     recipes: Sequence[Recipe],
     seeds: Sequence[int],
     *,
-    model: ParityTransformer | None = None,
     samples: int | None = None,
     batch: int | None = None,
-    k_at_most: int | None = None,
-    engine: str = "auto",
     tolerance: float = 1e-9,
-    on_progress: Callable[[TrainingProgress], None] | None = None,
     on_record: Callable[[int, ParityTransformer], None] | None = None,
     record_every: int = 10,
-    checkpoint: Path | None = None,
-    resume: bool = False,
 ) -> LearnedRuns:
-    """Train with resolved recipes, one for all seeds or one per seed: what `learn` does once names are looked up.
+    """Train with resolved recipes, one for all seeds or one per seed: what a stored row needs of `learn`.
 
     >>> from parityscope.training.recipes import RECIPES
     >>> run = train([Parity(12, (1, 5, 6))], [RECIPES["bounded"].resolved(12, 3)], [0])
     >>> run.found.tolist()
     [[1, 5, 6]]
     """
+    options = _Options(Source(samples, batch), tolerance=tolerance, on_record=on_record, record_every=record_every)
+    return _trained(tuple(problems), recipes, tuple(seeds), options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What a training is asked for besides its problems, recipes and seeds; `learn` says what each of them is."""
+
+    source: Source
+    model: ParityTransformer | None = None
+    k_at_most: int | None = None
+    engine: str = "auto"
+    tolerance: float = 1e-9
+    on_progress: Callable[[TrainingProgress], None] | None = None
+    on_record: Callable[[int, ParityTransformer], None] | None = None
+    record_every: int = 10
+    checkpoint: Path | None = None
+    resume: bool = False
+
+    def told(self, problem: Parity) -> int:
+        """Return the number of hidden bits that the training is told, or the most there may be."""
+        return problem.k if self.k_at_most is None else self.k_at_most
+
+
+def _trained(
+    problems: tuple[Parity, ...], recipes: Sequence[Recipe], seeds: tuple[int, ...], options: _Options
+) -> LearnedRuns:
     started = time.perf_counter()
-    problems, seeds, chosen = tuple(problems), tuple(seeds), recipes[0]
-    n, k = problems[0].n, problems[0].k if k_at_most is None else k_at_most
-    source = Source(samples, batch)
-    source.check(checkpoint)
+    source, chosen = options.source, recipes[0]
+    n, k = problems[0].n, options.told(problems[0])
+    source.check(options.checkpoint)
     check_trainable_together(recipes)
-    if checkpoint is not None:
+    if options.checkpoint is not None:
         chosen.check_addressable()
-    model = build_model(recipes, n, k, seeds) if model is None else ready_model(model, n, k, len(seeds))
+    given = options.model
+    model = build_model(recipes, n, k, seeds) if given is None else ready_model(given, n, k, len(seeds))
     trained, evidence = problems, None
     if source.names_first(chosen):
-        sizes = (k,) if k_at_most is None else range(1, k + 1)
+        sizes = (k,) if options.k_at_most is None else range(1, k + 1)
         trained, evidence = named_problems(problems, seeds, source, sizes)
-    if k_at_most is not None:
-        _start_without_k(model, trained, problems[0].k, k_at_most, source, chosen)
-    objective = source.objective(model, trained, seeds, chosen, engine, tolerance)
+    if options.k_at_most is not None:
+        _start_without_k(model, trained, problems[0].k, options, chosen)
+    objective = source.objective(model, trained, seeds, chosen, options.engine, options.tolerance)
     optimiser = source.optimiser(model, trained, recipes)
-    keeper = Keeper(checkpoint, _config(recipes, problems, seeds, samples, k_at_most), model, optimiser)
-    state = keeper.resumed() if resume else TrainingState.fresh(len(seeds))
-    watched = named_loss(_watched_loss(chosen))
-
-    def after_step(state: TrainingState, risk: Tensor) -> None:
-        if on_record is not None and state.history_steps[-1] == state.step:
-            on_record(state.step, model)
-        if on_progress is not None:
-            accuracy = watched.accuracy_bound(risk)
-            on_progress(TrainingProgress(state.step, int(chosen.steps), risk, accuracy, int((~state.active).sum())))
-        keeper.save_now_and_then(state)
-
+    keeper = Keeper(options.checkpoint, _config(recipes, problems, seeds, options), model, optimiser)
+    state = keeper.resumed() if options.resume else TrainingState.fresh(len(seeds))
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,
             objective,
             chosen,
             state,
-            keeper.optimiser,
+            optimiser,
             scale=step_scale(recipes),
-            after_step=after_step,
-            record_every=record_every,
+            after_step=_observer(model, chosen, keeper, options),
+            record_every=options.record_every,
             patience_below=source.patience_below,
         )
     keeper.save(state)
-    if k_at_most is not None:
+    if options.k_at_most is not None:
         model.phase = phase_by_evidence(model, law_of(trained))
         evidence = evidence or Evidence.certain(model.phase)
     seconds = time.perf_counter() - started
-    return _measured(model, problems, recipes, seeds, state, (engine, tolerance), optimiser, evidence, source, seconds)
+    return _measured(model, problems, recipes, seeds, state, optimiser, evidence, options, seconds)
+
+
+def _observer(
+    model: ParityTransformer, recipe: Recipe, keeper: Keeper, options: _Options
+) -> Callable[[TrainingState, Tensor], None]:
+    """Return what is done after every step: tell who wants to know, and store the state now and then."""
+    watched = named_loss(_watched_loss(recipe))
+
+    def after_step(state: TrainingState, risk: Tensor) -> None:
+        if options.on_record is not None and state.history_steps[-1] == state.step:
+            options.on_record(state.step, model)
+        if options.on_progress is not None:
+            finished, accuracy = int((~state.active).sum()), watched.accuracy_bound(risk)
+            options.on_progress(TrainingProgress(state.step, int(recipe.steps), risk, accuracy, finished))
+        keeper.save_now_and_then(state)
+
+    return after_step
 
 
 def _start_without_k(
-    model: ParityTransformer, problems: Sequence[Parity], k: int, k_at_most: int, source: Source, recipe: Recipe
+    model: ParityTransformer, problems: Sequence[Parity], k: int, options: _Options, recipe: Recipe
 ) -> None:
     """Let evidence choose the readout's phase, in place of k."""
-    if not 1 <= k <= k_at_most:
-        raise InvalidInput(f"the problem has k = {k} hidden bits: k_at_most must be at least that, got {k_at_most}")
+    source, most = options.source, options.told(problems[0])
+    if not 1 <= k <= most:
+        raise InvalidInput(f"the problem has k = {k} hidden bits: k_at_most must be at least that, got {most}")
     if model.log_scale is None or (source.samples is not None and not source.names_first(recipe)):
         raise InvalidInput("an unknown k needs a trained mass: use the recipe concave, on the population or on samples")
     model.phase = phase_by_evidence(model, law_of(problems))
@@ -245,24 +444,22 @@ def _one_per_seed(problem: Parity | Sequence[Parity], seeds: Sequence[int]) -> t
 
 def _recipes(
     recipe: str | Recipe | Sequence[Recipe],
+    problem: Parity,
     seeds: Sequence[int],
-    source: Source,
+    options: _Options,
     overrides: dict[str, Any],
-    n: int,
-    k: int,
-    model: ParityTransformer | None,
 ) -> tuple[Recipe, ...]:
     """Return the resolved recipe of all runs, or one per run when they were given so."""
     given = [named_recipe(recipe)] if isinstance(recipe, str) else [recipe] if isinstance(recipe, Recipe) else recipe
     if len(given) not in (1, len(seeds)):
         raise InvalidInput(f"give one recipe for all seeds or one per seed: got {len(given)} for {len(seeds)} seeds")
-    distinct = {id(one): one for one in given}
-    adapted = {key: one.adapted(k, **source.kind(), **overrides) for key, one in distinct.items()}
+    k, distinct = options.told(problem), {id(one): one for one in given}
+    adapted = {key: one.adapted(k, **options.source.kind(), **overrides) for key, one in distinct.items()}
     chosen = [adapted[id(one)] for one in given]
-    if model is not None:
+    if options.model is not None:
         check_left_alone(list(overrides))
-        chosen = recipes_of(model, chosen)
-    return tuple(one.resolved(n, k) for one in chosen)
+        chosen = recipes_of(options.model, chosen)
+    return tuple(one.resolved(problem.n, k) for one in chosen)
 
 
 def _watched_loss(recipe: Recipe) -> str:
@@ -271,11 +468,7 @@ def _watched_loss(recipe: Recipe) -> str:
 
 
 def _config(
-    recipes: Sequence[Recipe],
-    problems: Sequence[Parity],
-    seeds: Sequence[int],
-    samples: int | None,
-    k_at_most: int | None,
+    recipes: Sequence[Recipe], problems: Sequence[Parity], seeds: Sequence[int], options: _Options
 ) -> dict[str, Any]:
     """Return what a checkpoint must agree on to be resumed."""
     first = problems[0]
@@ -285,8 +478,8 @@ def _config(
         "noise": first.noise,
         "supports": [list(p.support) for p in problems],
         "seeds": list(seeds),
-        "samples": samples,
-        **({} if k_at_most is None else {"k_at_most": k_at_most}),
+        "samples": options.source.samples,
+        **({} if options.k_at_most is None else {"k_at_most": options.k_at_most}),
         "recipe": recipes[0].model_dump(mode="json"),
         **({"recipes": [one.model_dump(mode="json") for one in recipes]} if len(recipes) > 1 else {}),
     }
@@ -298,19 +491,18 @@ def _measured(
     recipes: Sequence[Recipe],
     seeds: tuple[int, ...],
     state: TrainingState,
-    computed_by: tuple[str, float],
     optimiser: Optimiser,
     evidence: Evidence | None,
-    source: Source,
+    options: _Options,
     seconds: float,
 ) -> LearnedRuns:
     # Risk and accuracy are measured against the parity itself, whatever noise the training saw.
     clean = tuple(replace(problem, noise=0.0) for problem in problems)
     # What steps prove is of the set they train on, and examples may have named another.
-    proves = None if source.names_first(recipes[0]) else optimiser
+    proves = None if options.source.names_first(recipes[0]) else optimiser
     with torch.no_grad():
-        engine, tolerance = computed_by
-        risk = population_risk(model, clean, loss=_watched_loss(recipes[0]), engine=engine, tolerance=tolerance)
+        loss = _watched_loss(recipes[0])
+        risk = population_risk(model, clean, loss=loss, engine=options.engine, tolerance=options.tolerance)
         accuracy = measured_accuracy(model, clean)
         weights = model.score_weights()
         return LearnedRuns(
@@ -331,7 +523,7 @@ def _measured(
             diverged=state.diverged,
             history_steps=torch.tensor(state.history_steps),
             history_risk=torch.stack(state.history_risk),
-            samples=source.samples,
-            batch=source.batch,
+            samples=options.source.samples,
+            batch=options.source.batch,
             seconds=seconds,
         )

@@ -303,23 +303,18 @@ _ALL = (
         on_samples=_BOUNDED_ON_SAMPLES,
         **_ONE_HEAD,
     ),
-    Recipe(
+    BOUNDED.overridden(
         # Differs from H1: cos(πS) for the zig-zag, a near-uniform start, −log C for the squared hinge, normalised
         # steps.
         name="repaired",
         summary="H1's model with 2 numbers per head on the circle; only the readout is bounded",
         positions="circle",
-        readout="cosine",
-        temperature=1.0,
         start_radius=0.1,
-        loss="log-correlation",
         optimiser="head-normalised",
         learning_rate=0.21,
         beta1=0.97,
         beta2=0.97,
         steps="max(3000, 20n)",
-        stop_risk=0.004,
-        on_samples=_BOUNDED_ON_SAMPLES,
     ),
     Recipe(
         # H1, Theorem 5. The text leaves b, c₁ (of τ = c₁/n) and the number of steps open: 0.01, 1 and 1000 here;

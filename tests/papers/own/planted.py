@@ -10,7 +10,7 @@ from papers.own.planted_concave import PLANTED as PLANTED_CONCAVE
 from parityscope.papers.own.claims.circle import DescentRate, DescentRateNumbers
 from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.theory import one_gradient_samples
-from parityscope.training.objectives import log_correlation
+from parityscope.training.steps.log_attention import log_correlation
 
 _CLAIMS = "parityscope.papers.own.claims"
 _AS_IT_IS = World("as it is")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.training.objectives import log_correlation
+from parityscope.training.steps.log_attention import log_correlation
 
 _GAMMA = 1 - math.sqrt(0.5)
 _MOST_STEPS = 4000

@@ -22,7 +22,7 @@ from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import COSINE, Wave
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job
+from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job, Refusal
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
 from parityscope.risk.means import Mean
@@ -44,29 +44,25 @@ class ClosedForm(Engine):
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
     >>> model, law = ParityTransformer(4, 2, readout=Cosine()), law_of(Parity(4, (0, 1)))
-    >>> [ClosedForm().covers(Job(model, law, named_loss(loss))) for loss in ("hinge", "logistic")]
-    [None, 'covers hinge, squared-hinge, squared-mean-hinge, log-correlation, not logistic']
+    >>> ClosedForm().refuses(Job(model, law, named_loss("logistic"))).reason
+    'covers hinge, squared-hinge, squared-mean-hinge, log-correlation, not logistic'
     """
 
     card = CARDS["closed-form"]
 
-    def covers(self, job: Job) -> str | None:
-        """A sum of cosines that keeps the hinge from clipping."""
+    def refuses(self, job: Job) -> Refusal | None:
+        """Refuse all but a sum of cosines that keeps the hinge from clipping; any n."""
         if job.score is None:
             return NEEDS_A_SCORE
         if job.loss is None:
-            return "does not count right signs"
+            return Refusal("does not count right signs")
         readout = job.score.readout
         if readout.cosine_series() is None:
-            return "needs a readout that is a sum of cosines"
+            return Refusal("needs a readout that is a sum of cosines")
         if job.loss.name not in LOSSES:
-            return f"covers {', '.join(LOSSES)}, not {job.loss.name}"
+            return Refusal(f"covers {', '.join(LOSSES)}, not {job.loss.name}")
         if not readout.bounded and job.loss.name != "log-correlation":
-            return "needs a bounded readout, |ŷ| ≤ 1, since a hinge could clip"
-        return None
-
-    def limit(self, job: Job) -> str | None:
-        """Any n."""
+            return Refusal("needs a bounded readout, |ŷ| ≤ 1, since a hinge could clip")
         return None
 
     def cost(self, job: Job) -> float:

@@ -18,7 +18,7 @@ from parityscope.core.ties import predicts_plus
 from parityscope.models.readouts import Readout
 from parityscope.problems import bits_of
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import Engine, Job
+from parityscope.risk.engine import Engine, Job, Refusal
 from parityscope.risk.engines.subsets import subset_count
 from parityscope.risk.law import Law
 from parityscope.risk.losses import Loss
@@ -49,17 +49,14 @@ class Enumeration(Engine):
 
     card = CARDS["enumerate"]
 
-    def covers(self, job: Job) -> str | None:
-        """Everything."""
-        return None
-
-    def limit(self, job: Job) -> str | None:
-        """Time: each bit doubles it."""
+    def refuses(self, job: Job) -> Refusal | None:
+        """Refuse for the time alone: each bit doubles it."""
         if job.n <= _MAX_BITS:
             return None
-        return (
+        return Refusal(
             f"visits 2^{job.n} inputs and is limited to n ≤ {_MAX_BITS}: n = {job.n} would take about"
-            f" 2^{job.n - _MAX_BITS} times as long as n = {_MAX_BITS} (seconds to minutes per evaluation)"
+            f" 2^{job.n - _MAX_BITS} times as long as n = {_MAX_BITS} (seconds to minutes per evaluation)",
+            too_large=True,
         )
 
     def cost(self, job: Job) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import MERGE, Job, OnPieces, one_by_one
+from parityscope.risk.engine import MERGE, Job, OnPieces, Refusal, one_by_one
 from parityscope.risk.engines.subsets import subset_count
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import Pieces
@@ -112,19 +112,22 @@ class Grouped(OnPieces):
     >>> from parityscope.risk.losses import named_loss
     >>> law, loss = law_of(Parity(500, (0, 1, 2))), named_loss("hinge")
     >>> equal = ParityTransformer(500, 3, directions=torch.zeros(1, 2, dtype=torch.float64))
-    >>> Grouped().limit(Job(equal, law, loss)) is None
+    >>> Grouped().refuses(Job(equal, law, loss)) is None
     True
-    >>> Grouped().limit(Job(ParityTransformer(500, 3), law, loss))
+    >>> Grouped().refuses(Job(ParityTransformer(500, 3), law, loss)).reason
     'is limited to 4194304 count vectors, and these weights take too many distinct values'
     """
 
     card = CARDS["grouped"]
 
-    def limit(self, job: Job) -> str | None:
+    def refuses(self, job: Job) -> Refusal | None:
         """Few distinct weights leave few count vectors; there are never more than 2^n."""
+        if (refusal := super().refuses(job)) is not None:
+            return refusal
         if subset_count(job.n) <= _LIMIT or (_least_vectors(job) <= _LIMIT and _most_vectors(job) <= _LIMIT):
             return None
-        return f"is limited to {_LIMIT} count vectors, and these weights take too many distinct values"
+        reason = f"is limited to {_LIMIT} count vectors, and these weights take too many distinct values"
+        return Refusal(reason, too_large=True)
 
     def cost(self, job: Job) -> float:
         """So much per run, and per count vector; they are not counted where there are certainly too many to pay."""

@@ -26,7 +26,7 @@ from parityscope.core.ties import SCORE_TIE
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import PiecewiseLinear
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job
+from parityscope.risk.engine import NEEDS_A_SCORE, Engine, Job, Refusal
 from parityscope.risk.law import Law
 from parityscope.risk.means import Mean
 from parityscope.risk.pieces.rounding import UNIT
@@ -51,43 +51,38 @@ class Pair(Engine):
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
     >>> model, loss = ParityTransformer(4, 2, readout=Triangle(2)), named_loss("hinge")
-    >>> [Pair().covers(Job(model, law_of(Parity(4, B)), loss)) is None for B in ((0, 1), (0, 1, 2))]
+    >>> [Pair().refuses(Job(model, law_of(Parity(4, B)), loss)) is None for B in ((0, 1), (0, 1, 2))]
     [True, False]
     """
 
     card = CARDS["pair"]
     foresees = False  # what it reaches depends on the weights
+    takes_any_bound_of = "risk"  # its series is far closer than what is proved of it
 
-    def covers(self, job: Job) -> str | None:
-        """The triangle with k = 2, on two hidden bits."""
+    def refuses(self, job: Job) -> Refusal | None:
+        """Refuse all but the triangle with k = 2, on two hidden bits; any n."""
         score, law = job.score, job.law
         if score is None:
             return NEEDS_A_SCORE
         if job.loss is None or job.loss.name not in LOSSES:
-            return f"covers {' and '.join(LOSSES)}"
+            return Refusal(f"covers {' and '.join(LOSSES)}")
         if (
             score.readout.piecewise_linear() != TWO_NEURONS
             or law.bias != 0.5
             or not bool((law.mask.sum(-1) == 2).all())
         ):
-            return "covers the triangle readout with k = 2, on two hidden bits among fair ones"
+            return Refusal("covers the triangle readout with k = 2, on two hidden bits among fair ones")
         weights = score.weights.detach()
         whole = bool((weights >= 0).all()) and bool(((weights.sum(-1) - 2).abs() < 1e-9).all())
-        return None if whole and not bool(score.offset.any()) else "needs non-negative weights that add up to 2"
-
-    def limit(self, job: Job) -> str | None:
-        """Any n."""
-        return None
+        if whole and not bool(score.offset.any()):
+            return None
+        return Refusal("needs non-negative weights that add up to 2")
 
     def cost(self, job: Job) -> float:
         """Fourteen harmonics per run, or 401 where a few weights are heavy."""
         assert job.score is not None
         diffuse = _WIDTH * float(job.score.weights.detach().norm(dim=-1).max()) < 2
         return job.count * ((_SHORT if diffuse else _LONG) // 2 + 1) * (_TERM + _POSITION * job.n)
-
-    def takes_any_bound(self, job: Job) -> bool:
-        """Its series is far closer than what is proved of it."""
-        return True
 
     def evaluate(self, job: Job) -> Mean:
         """Return the mean of every run, differentiable as it is."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from parityscope.problems import bits_of
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import Job, OnPieces, one_by_one
+from parityscope.risk.engine import Job, OnPieces, Refusal, one_by_one
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import TIE, Pieces, Piecewise, recentre
 from parityscope.risk.pieces.represent import score_range
@@ -383,10 +383,13 @@ class Spectral(OnPieces):
     card = CARDS["spectral"]
     foresees = False  # what it reaches depends on the weights
 
-    def limit(self, job: Job) -> str | None:
+    def refuses(self, job: Job) -> Refusal | None:
         """Every pattern of the heavy positions has a budget of its own, which uneven attention spends."""
-        seconds = self._seconds(job)
-        return None if seconds <= _PATIENCE else f"would take {seconds / 60:.0f} minutes for attention this uneven"
+        if (refusal := super().refuses(job)) is not None:
+            return refusal
+        if (seconds := self._seconds(job)) <= _PATIENCE:
+            return None
+        return Refusal(f"would take {seconds / 60:.0f} minutes for attention this uneven", too_large=True)
 
     def cost(self, job: Job) -> float:
         """Return the seconds of one run, times the runs."""

@@ -19,8 +19,8 @@ from parityscope.risk.pieces.agreement import values_at_some_scores
 from parityscope.risk.pieces.pieces import TIE, Pieces, Piecewise, assemble, label_noise
 from parityscope.risk.pieces.smooth import sign_changes
 
-_Function = Callable[[Floats], Floats]
-_DEGREE = 8
+_OfScore = Callable[[Floats], Floats]
+_PROBED_DEGREE = 8
 _PROBES = 40  # points of an interval at which a fit is compared with the function
 _SAFETY = 2.0  # times the largest difference seen
 _NARROW = 1e-11  # an interval around a kink or a jump is not halved below this
@@ -56,11 +56,11 @@ def fitted_pieces(readout: Readout, loss: str, noise: float, reach: tuple[float,
     mine = _FITS.setdefault(readout, {})
     key = (loss, noise, reach, tolerance, values_at_some_scores(readout, reach))
     if key not in mine:
-        mine[key] = _fit(values, loss, noise, reach, tolerance)
+        mine[key] = _probed_fit(values, loss, noise, reach, tolerance)
     return mine[key]
 
 
-def _fit(f: _Function, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
+def _probed_fit(f: _OfScore, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
     chosen, sides, worst = named_loss(loss), [], 0.0
     for y in (1, -1):
 
@@ -71,14 +71,14 @@ def _fit(f: _Function, loss: str, noise: float, reach: tuple[float, float], tole
             return 1 - y * f(S)
 
         marks = sign_changes(room, *reach) if loss.endswith("hinge") else []
-        side, error = _side(of_score, [reach[0], *marks, reach[1]], tolerance)
+        side, error = _probed_side(of_score, [reach[0], *marks, reach[1]], tolerance)
         sides.append(side)
         worst = max(worst, error)
     pieces = Pieces(sides[0], sides[1], worst, reach, "estimated")
     return label_noise(pieces, noise) if noise else pieces
 
 
-def _side(f: _Function, marks: list[float], tolerance: float) -> tuple[Piecewise, float]:
+def _probed_side(f: _OfScore, marks: list[float], tolerance: float) -> tuple[Piecewise, float]:
     """Return one label's function between the marks, and its estimated error."""
     todo = np.array([(a, b) for a, b in pairwise(marks) if b - a > _NARROW])
     rows: list[tuple[float, list[float], float]] = []
@@ -95,13 +95,13 @@ def _side(f: _Function, marks: list[float], tolerance: float) -> tuple[Piecewise
         worst = max([worst, *error[done]])
         m, left, right = middle[~done, 0], todo[~done, 0], todo[~done, 1]
         todo = np.concatenate([np.stack([left, m], 1), np.stack([m, right], 1)])
-    return assemble(sorted(rows), _DEGREE), float(worst)
+    return assemble(sorted(rows), _PROBED_DEGREE), float(worst)
 
 
 @cache
 def _matrices() -> tuple[Floats, Floats, Floats]:
     """Return values at Chebyshev nodes -> coefficients of powers, the nodes, and points in between."""
-    count = _DEGREE + 1
+    count = _PROBED_DEGREE + 1
     angles = np.pi * (np.arange(count) + 0.5) / count
     orders = np.arange(count)[:, None]
     chebyshev = np.cos(orders * angles) * np.where(orders == 0, 1, 2) / count

@@ -25,7 +25,7 @@ from parityscope.risk.pieces.rounding import UNIT
 
 _Complex = npt.NDArray[Any]
 _Real = npt.NDArray[Any]
-_Function = Callable[[_Complex], _Complex]  # complex in, complex out
+_Holomorphic = Callable[[_Complex], _Complex]  # complex in, complex out
 _LOGISTIC_DEGREE, _HINGE_DEGREE = 8, 5  # of the fitted polynomials
 _ROOT_CELLS = 20001  # grid on which sign changes are seen
 
@@ -39,12 +39,12 @@ class _Stretch:
 
     low: float
     high: float
-    fn: _Function
+    fn: _Holomorphic
     tips: _Complex
     peak: Callable[[float, float, float], float] | None
 
 
-def _sampled_peak(fn: _Function, mid: float, across: float, up: float) -> float:
+def _sampled_peak(fn: _Holomorphic, mid: float, across: float, up: float) -> float:
     turn = 2 * np.pi * np.arange(256) / 256
     with np.errstate(all="ignore"):
         peak = 1.1 * np.abs(fn(mid + across * np.cos(turn) + 1j * up * np.sin(turn))).max()
@@ -78,7 +78,7 @@ def _nodes(degree: int) -> _Real:
     return np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
 
 
-def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
+def _interpolate(fn: _Holomorphic, a: float, b: float, degree: int) -> list[float]:
     """Monomial coefficients about the midpoint."""
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     count = degree + 1
@@ -91,7 +91,7 @@ def _interpolate(fn: _Function, a: float, b: float, degree: int) -> list[float]:
     return list(mono / half**orders)
 
 
-def _fit(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, float]:
+def _fitted_side(parts: list[_Stretch], degree: int, tol: float) -> tuple[Piecewise, float]:
     """One label's function, given as consecutive analytic stretches; returns the largest error."""
     rows: list[tuple[float, list[float], float]] = []
     worst = 0.0
@@ -156,7 +156,7 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
                 -y * (v + g * (mid - a)), abs(g), across, up
             )
             parts.append(_Stretch(low, high, fn, tips, peak))
-        side, err = _fit(parts, _LOGISTIC_DEGREE, tol)
+        side, err = _fitted_side(parts, _LOGISTIC_DEGREE, tol)
         sides.append(side)
         errors.append(err)
     return Pieces(sides[0], sides[1], max(errors), domain)
@@ -241,4 +241,4 @@ def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, to
             parts.append(_Stretch(a, b, loss, f.tips, known))
         else:
             parts.append(_Stretch(a, b, nothing, np.empty(0), lambda mid, across, up: 0.0))
-    return _fit(parts, _HINGE_DEGREE, tol)
+    return _fitted_side(parts, _HINGE_DEGREE, tol)

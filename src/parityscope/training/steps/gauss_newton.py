@@ -17,8 +17,8 @@ from parityscope.models import ParityTransformer
 from parityscope.models.positions import position_scores
 from parityscope.models.readouts import COSINE
 from parityscope.risk import Law
-from parityscope.training.objectives import log_correlation
 from parityscope.training.steps.first_order import Stepper
+from parityscope.training.steps.log_attention import log_correlation
 
 _DAMPINGS = (1e-6, 1e-4, 1e-2, 1.0)  # relative to the largest eigenvalue
 _LENGTHS = tuple(2.0**power for power in range(-6, 7))

@@ -19,7 +19,6 @@ from parityscope.training.steps.log_attention import check_fair, log_value
 from parityscope.training.steps.newton import check_exponential, moving_runs
 
 _PAIRS = 20  # changes of the numbers and of the gradient that are remembered
-_HALVINGS = 60
 _RISE = 1e-4  # of what the slope promises
 _CURVED = 1e-14  # |⟨Δz, Δ∇⟩| below this share of |Δz||Δ∇| is rounding
 

@@ -62,6 +62,30 @@ def log_value(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"]) -> 
     return torch.where(inside, torch.where(hidden, v.sin(), v.cos()), 0.0).log().sum(-1)
 
 
+def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor, "*runs"]:
+    """Return log|E[y e^{iπS}]| continued beyond its domain: a function with its maximum at 1_B.
+
+    For uniform bits it is Σ_{j∈B} log sin(πc_j/2) + Σ_{j∉B} log cos(πc_j/2), the logarithm of C = 1 − hinge risk. A
+    factor is negative when a hidden bit has c_j > 2 or another bit c_j > 1: heads piled on one position. Its
+    logarithm would pull the pile together, so beyond that point the term is a straight line that falls with slope π/2
+    instead.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.risk import law_of
+    >>> law = law_of(Parity(3, (0, 1)))
+    >>> round(abs(float(log_correlation(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64), law))), 12)
+    0.0
+    """
+    half = math.pi / 2 * weights
+    # |(1−p) ± p e^{iπc}|² = (1−2p)² + 4p(1−p)·sin²(πc/2) on B, cos² elsewhere
+    wave = torch.where(law.mask, half.sin(), half.cos())
+    size = (1 - 2 * law.bias) ** 2 + 4 * law.bias * (1 - law.bias) * wave.square()
+    excess = weights - (1 + law.mask.to(weights.dtype))
+    # Underflow to log 0 has no gradient to offer; the smallest normal float keeps both finite.
+    inside = torch.where(excess < 0, size, torch.ones_like(size)).clamp(min=torch.finfo(size.dtype).tiny)
+    return (inside.log() / 2 - math.pi / 2 * excess.relu()).sum(-1)
+
+
 def check_fair(law: Law, steps: str) -> None:
     """Refuse biased bits: neither the concavity of log C nor the readout's shift holds for them.
 

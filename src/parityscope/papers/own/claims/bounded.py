@@ -19,7 +19,7 @@ from parityscope.papers.own.again import log_c_by_inputs
 from parityscope.papers.own.domain import PAGE, PLAIN, PROOF, SEED, ascend, draws, in_domain, place
 from parityscope.problems import Parity
 from parityscope.risk import law_of
-from parityscope.training.objectives import log_correlation
+from parityscope.training.steps.log_attention import log_correlation
 
 _DOMAINS = (Parity(3, (1,)), Parity(4, (0, 2)), Parity(8, (1, 4, 6)), Parity(12, (3, 8, 11)))
 _GAIN = "smallest gain of log C at a midpoint over ‖a − b‖²"

@@ -19,7 +19,7 @@ from parityscope.risk import Law, law_of
 from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.risk.losses import named_loss
 from parityscope.runs.training import Training, training
-from parityscope.training.objectives import log_correlation
+from parityscope.training.steps.log_attention import log_correlation
 
 _UNITS = 40.0  # score units of the one step: what is left off B is of order n·e^{−40}
 _LOSS_TRAINED = "largest loss of any input, n = 100, k = 2 … 10, trained"

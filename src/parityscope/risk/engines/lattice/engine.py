@@ -234,22 +234,16 @@ class Lattice(OnPieces):
     """
 
     card = CARDS["lattice"]
-    foresees = False  # what it reaches depends on the weights
+    foresees = False  # it ends when its budget is spent, and says what it has reached
+    # A share of right signs jumps: its interval is narrow, and never as narrow as the error of a mean loss.
+    takes_any_bound_of = "accuracy"
     fair_bits = False
-
-    def limit(self, job: Job) -> str | None:
-        """It ends when its budget is spent, and says what it has reached."""
-        return None
 
     def cost(self, job: Job) -> float:
         """A pass over the positions, on as many cells as the budget allows."""
         loose = job.tolerance >= LOOSE
         run = _RUN_IF_LOOSE + _PAIR_IF_LOOSE * job.n**2 if loose else _RUN + _POSITION * job.n
         return self.fit_seconds(job) + job.count * min(run, _MOST)
-
-    def takes_any_bound(self, job: Job) -> bool:
-        """A share of right signs jumps: its interval is narrow, and never as narrow as the error of a mean loss."""
-        return job.loss is None
 
     def evaluate(self, job: Job) -> Mean:
         """Return the mean of every run, with a proved bound on its gradient too."""

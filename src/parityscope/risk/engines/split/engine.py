@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from parityscope.risk.cards import CARDS
-from parityscope.risk.engine import NEEDS_A_SCORE, Job, OnPieces
+from parityscope.risk.engine import NEEDS_A_SCORE, Job, OnPieces, Refusal
 from parityscope.risk.engines.split import sums as split
 from parityscope.risk.engines.split.relu_readout import relu_sum_accuracy, relu_sum_mean
 from parityscope.risk.engines.split.tables import MOST_SCORES, table_size
@@ -26,29 +26,26 @@ class Split(OnPieces):
     >>> from parityscope.risk.law import law_of
     >>> from parityscope.risk.losses import named_loss
     >>> job = Job(ParityTransformer(60, 3), law_of(Parity(60, (0, 1, 2))), named_loss("hinge"))
-    >>> Split().covers(job), Split().limit(job)
-    (None, 'needs about 258 GB at n = 60, k = 3 and stops at 8 GB')
+    >>> Split().refuses(job).reason
+    'needs about 258 GB at n = 60, k = 3 and stops at 8 GB'
     """
 
     card = CARDS["split"]
     fair_bits = False
 
-    def covers(self, job: Job) -> str | None:
-        """Besides frozen readouts it covers sums of ReLUs that train, with hinge losses."""
+    def refuses(self, job: Job) -> Refusal | None:
+        """Besides frozen readouts, sums of ReLUs that train with hinge losses; the tables must fit in memory."""
         if job.score is None:
             return NEEDS_A_SCORE
         if job.score.readout.relu_sum() is None:
-            return super().covers(job)
-        if job.loss is not None and job.loss.name not in HINGE_POWERS:
-            return f"trains a readout with hinge losses only, not with {job.loss.name}"
-        return None
-
-    def limit(self, job: Job) -> str | None:
-        """Its tables must fit in memory."""
-        if split.fits(job.n, job.k):
+            if (refusal := super().refuses(job)) is not None:
+                return refusal
+        elif job.loss is not None and job.loss.name not in HINGE_POWERS:
+            return Refusal(f"trains a readout with hinge losses only, not with {job.loss.name}")
+        if (needed := split.required_bytes(job.n, job.k)) <= split.MEMORY_LIMIT:
             return None
-        needed, most = split.required_bytes(job.n, job.k) / 1e9, split.MEMORY_LIMIT / 1e9
-        return f"needs about {needed:.0f} GB at n = {job.n}, k = {job.k} and stops at {most:.0f} GB"
+        sizes = f"{needed / 1e9:.0f} GB at n = {job.n}, k = {job.k} and stops at {split.MEMORY_LIMIT / 1e9:.0f} GB"
+        return Refusal(f"needs about {sizes}", too_large=True)
 
     def cost(self, job: Job) -> float:
         """Every score at small n; else a sort of the table and a look-up per query and piece."""

@@ -285,12 +285,3 @@ def required_bytes(n: int, k: int) -> float:
     """
     table = table_size(n, k)
     return 8.0 * (12 * subset_count(table) + 24 * subset_count(max(0, n - table - 1)))
-
-
-def fits(n: int, k: int) -> bool:
-    """Say whether the split engine takes a problem of this size.
-
-    >>> [fits(n, 3) for n in (40, 60)]
-    [True, False]
-    """
-    return required_bytes(n, k) <= MEMORY_LIMIT
