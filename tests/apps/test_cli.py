@@ -245,12 +245,11 @@ def test_nothing_to_replay_is_one_sentence(stored, tmp_path):
 
 
 def test_a_second_route_that_does_not_refute_is_exit_code_1(stored, monkeypatch, capsys):
-    from parityscope.papers.claim import Replay
-    from parityscope.papers.replaying import Replayed
+    from parityscope.papers.claim import Replay, Replayed
 
     weaker = Replay("distance", 2.5, 1e-12, "another route", confirms=False)
     replayed = Replayed(PRINTED, "smoke", stored=True, replays=(weaker,))
-    monkeypatch.setattr("parityscope.papers.replaying.replay", lambda *_: replayed)
+    monkeypatch.setattr("parityscope.papers.claim.replay", lambda *_: replayed)
     monkeypatch.setattr(sys, "argv", ["parityscope", "claims", PRINTED, "--replay", "--out", str(stored)])
     with pytest.raises(SystemExit) as stopped:
         main()

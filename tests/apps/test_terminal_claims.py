@@ -8,9 +8,8 @@ import pytest
 from rich.console import Console
 
 from parityscope.apps.terminal.claims import show_claim, show_claims, show_replays
-from parityscope.papers.claim import Claim, Context, Measurement, Replay, check
+from parityscope.papers.claim import Claim, Context, Measurement, Replay, Replayed, check
 from parityscope.papers.criterion import Clause, at_least, at_most
-from parityscope.papers.replaying import Replayed
 
 PRINTED = Clause("the sum is [at most] one", "sum of the terms", at_most(1), "the lemma's own constant")
 APART = Clause("for every n", "largest n", at_least(1e9), "asymptotic: no finite n decides", "never")
@@ -27,7 +26,7 @@ CLAIM = Claim(
     seconds=1,
     figure="H1-figure-1",
     corrected="Σ_j [a_j] ≤ 2 for every n.",
-    replay=lambda stored: [],
+    replay={},
 )
 UNTESTED = replace(CLAIM, id="P-unknown", clauses=(APART,), corrected=None, replay=None, figure=None)
 PROVED = replace(

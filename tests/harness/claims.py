@@ -2,13 +2,13 @@
 
 import json
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from parityscope.papers.claim import ClaimNumbers, Context, check
+from parityscope.papers.claim import ClaimNumbers, Context, Replay, check, replay
 from parityscope.papers.figure import SCALES
 from parityscope.papers.registry import named_claims
-from parityscope.papers.replaying import replay
 from parityscope.papers.results import context_of, needs_of
 from parityscope.papers.wording import counterexample_of
 from parityscope.records import Config, Store
@@ -51,15 +51,21 @@ def check_claim(claim_id: str, verdict: str) -> None:
 
 
 def _check_counterexample(claim_id: str, found: ClaimNumbers) -> None:
-    (claim,) = named_claims([claim_id])
+    points = counterexample_of(found) or {}
+    assert set(points) <= {clause.quantity for clause in found.clauses if clause.verdict == "fails"}
     if any(clause.verdict == "fails" and not clause.corrected for clause in found.clauses):
-        assert counterexample_of(found), "what fails has a counterexample"
-        assert claim.replay is not None, "a counterexample has a second route"
-    if claim.replay is not None and counterexample_of(found):
-        stored = ClaimNumbers.model_validate_json(found.model_dump_json())
-        replayed = replay(claim, stored, "smoke", Context("smoke"))
-        assert replayed.replays
-        assert replayed.confirms, replayed
+        assert points, "what fails has a counterexample"
+    if points:
+        again = replayed(claim_id, found)
+        assert len(again) == len(points), "a counterexample has a second route"
+        assert all(one.confirms for one in again), again
+
+
+def replayed(claim_id: str, found: ClaimNumbers) -> Sequence[Replay]:
+    """Return the counterexamples of a claim by their second route, as they would be read from a file."""
+    (claim,) = named_claims([claim_id])
+    stored = ClaimNumbers.model_validate_json(found.model_dump_json())
+    return replay(claim, stored, "smoke", Context("smoke")).replays
 
 
 def _check_needs(claim_id: str, asked: list[Config]) -> None:

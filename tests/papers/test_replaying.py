@@ -1,14 +1,14 @@
 """Counterexamples by their second route: those of a store, those found now, and claims that have none."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from parityscope.papers.claim import Claim, Context, Measurement, Replay, check
-from parityscope.papers.criterion import Clause, at_most
+from parityscope.papers.claim import Again, Claim, Context, Measurement, check, replay
+from parityscope.papers.criterion import Between, Clause, at_most
 from parityscope.papers.registry import named_claims
-from parityscope.papers.replaying import replay, stored_verdicts
-from parityscope.papers.results import check_with_rows
+from parityscope.papers.results import check_with_rows, stored_verdicts
 from parityscope.records import Store
 
 SMALL = Clause("it is small", "number", at_most(1), "the text")
@@ -17,16 +17,9 @@ LEMMA, TRUE_LEMMA = "H1-lemma-14-derivative", "H1-lemma-15"
 
 def claim_of(number, **more):
     """Return a claim that a number above 1 refutes, whose second route doubles the half of it."""
-    point = {"half": number / 2, "number": number}
-    found = Measurement(
-        {"number": number}, str(number), "once", {"counterexample": point} if number > 1 else {}, "Read."
-    )
-
-    def again(stored):
-        doubled = 2 * stored["half"]
-        return [Replay("number", stored["number"], doubled, "doubling", confirms=doubled > 1)]
-
-    claim = Claim("P-small", "Numbers are small.", (SMALL,), lambda context: found, "nowhere", seconds=1, replay=again)
+    found = Measurement({"number": number}, str(number), "once", {}, "Read.", {"number": {"half": number / 2}})
+    replay = {"number": lambda point: Again(2 * point["half"], "doubling")}
+    claim = Claim("P-small", "Numbers are small.", (SMALL,), lambda context: found, "nowhere", seconds=1, replay=replay)
     return replace(claim, **more)
 
 
@@ -53,8 +46,22 @@ def test_without_a_stored_one_the_check_comes_first():
 def test_a_route_that_does_not_refute_is_told():
     claim = claim_of(3.0)
     stored = check(claim, Context())
-    stored.evidence["counterexample"]["half"] = 0.1
+    stored.evidence["counterexample"]["number"]["half"] = 0.1
     assert not replay(claim, stored, "smoke", Context()).confirms
+
+
+@pytest.mark.parametrize(
+    ("judged", "confirms"), [(1.5, True), (Between(0.5, 1.5), False), (Between(1.5, 2), True), (math.nan, False)]
+)
+def test_the_clause_may_be_asked_about_something_else_than_the_number(judged, confirms):
+    claim = claim_of(3.0, replay={"number": lambda point: Again(3.0, "looking", judged, "what is seen")})
+    (again,) = replay(claim, None, "smoke", Context()).replays
+    assert (again.what, again.stored, again.again, again.confirms) == ("what is seen", 3.0, 3.0, confirms)
+
+
+def test_only_a_clause_that_fails_has_a_counterexample():
+    assert check(claim_of(0.5), Context()).evidence == {}
+    assert check(claim_of(3.0), Context()).evidence == {"counterexample": {"number": {"half": 1.5, "value": 3.0}}}
 
 
 def test_nothing_to_replay_is_a_sentence():

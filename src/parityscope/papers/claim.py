@@ -1,15 +1,16 @@
-"""What a claim is: a statement of a paper, the criterion it is judged by, and the check that measures it."""
+"""What a claim is: a paper's statement, the criterion it is judged by, its check, and a counterexample's replay."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from parityscope.core.errors import MissingExtra, naming_the_extra
 from parityscope.core.threads import single_threaded
-from parityscope.papers.criterion import Clause, ClauseVerdict, Criterion, Measured, Verdict, judge, shown
+from parityscope.papers.criterion import Clause, ClauseVerdict, Criterion, Measured, Verdict, fails, judge, shown
 from parityscope.papers.figure import Scale
 from parityscope.papers.paper import paper_of
 from parityscope.records import Config, Numbers, Result, Row
@@ -76,9 +77,13 @@ class Measurement(NamedTuple):
     tried : str
         How hard it was attacked: draws, ascents, inputs, seeds.
     evidence : mapping
-        Everything else that was computed; `counterexample` holds what a replay needs.
+        Everything else that was computed.
     how : str
         What was computed, in a sentence or two.
+    points : mapping of str to mapping or None
+        By quantity, the point at which it was measured, with all that a replay needs; none where there is none. Where
+        the quantity fails its clause, the point is a counterexample. Its `value` is the number there, that of the
+        quantity unless given.
 
     >>> Measurement({"below": 3}, "3 of 4", "4 points", {"points": 4}, "Four points were tried.").number
     '3 of 4'
@@ -89,20 +94,49 @@ class Measurement(NamedTuple):
     tried: str
     evidence: Mapping[str, Any]
     how: str
+    points: Mapping[str, Mapping[str, Any] | None] = MappingProxyType({})
+
+    def counterexample(self, clauses: Sequence[Clause]) -> dict[str, dict[str, Any]]:
+        """Return the points of the quantities that fail some clause.
+
+        >>> from parityscope.papers.criterion import at_most
+        >>> small = Clause("it is small", "number", at_most(1), "the text")
+        >>> Measurement({"number": 3}, "3", "once", {}, "Read.", points={"number": {"n": 5}}).counterexample([small])
+        {'number': {'n': 5, 'value': 3}}
+        """
+        return {
+            quantity: {**point, "value": point.get("value", self.measured[quantity])}
+            for quantity, point in self.points.items()
+            if point is not None and fails(quantity, self.measured[quantity], clauses)
+        }
 
 
-class Replay(NamedTuple):
-    """One number of a stored counterexample, beside the same number computed again by a second route.
+class Again(NamedTuple):
+    """The number of a counterexample by a second route; the clause says whether it still refutes the statement.
 
-    >>> Replay("gradient", 1e-12, 3e-12, "differences in 40 digits", confirms=True).confirms
+    Parameters
+    ----------
+    value : float
+        The number, to be compared with the `value` of the point.
+    route : str
+        How it was computed.
+    judged : float, Between or None
+        What the clause is asked about, where that is not the number itself: the count or share of this one point, an
+        interval that the route cannot resolve; not a number where the point does not meet the statement's premise.
+    what : str or None
+        What the number is, where it is not the clause's quantity.
+
+    >>> Again(3e-12, "differences in 40 digits").judged is None
     True
     """
 
-    what: str
-    stored: float
-    again: float
+    value: float
     route: str
-    confirms: bool  # whether the second number still refutes the statement
+    judged: Measured = None
+    what: str | None = None
+
+
+SecondRoute = Callable[[Mapping[str, Any]], Again]
 
 
 def _no_configs(context: Context) -> Sequence[Config]:
@@ -137,8 +171,8 @@ class Claim:
         The statement as it is meant, where the printed one is a misprint; its clauses are marked `corrected`.
     proof : str or None
         The page with the proof; then a statement that holds is "proved".
-    replay : callable or None
-        Computes a stored counterexample again by a second route.
+    replay : mapping of str to callable, or None
+        By quantity, the second route that computes the number of a counterexample again.
 
     >>> def halves(context):
     ...     return Measurement({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
@@ -160,7 +194,7 @@ class Claim:
     needs: Callable[[Context], Sequence[Config]] = _no_configs
     corrected: str | None = None
     proof: str | None = None
-    replay: Callable[[Mapping[str, Any]], Sequence[Replay]] | None = None
+    replay: Mapping[str, SecondRoute] | None = None
 
     @property
     def paper(self) -> str:
@@ -241,6 +275,7 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
     printed = [clause for clause in claim.clauses if not clause.corrected]
     meant = [clause for clause in claim.clauses if clause.corrected]
     verdict = judge(printed, found.measured)
+    counterexample = found.counterexample(claim.clauses)
     return ClaimNumbers(
         id=claim.id,
         paper=claim.paper,
@@ -256,7 +291,7 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         proof=claim.proof,
         number=found.number,
         tried=found.tried,
-        evidence=dict(found.evidence),
+        evidence={**found.evidence, **({"counterexample": counterexample} if counterexample else {})},
         how=found.how,
         figure=claim.figure,
         seconds=round(time.perf_counter() - started, 2),
@@ -274,6 +309,76 @@ def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
         verdict=clause.verdict(measured),
         corrected=clause.corrected,
     )
+
+
+class Replay(NamedTuple):
+    """One number of a stored counterexample, beside the same number computed again by a second route.
+
+    >>> Replay("gradient", 1e-12, 3e-12, "differences in 40 digits", confirms=True).confirms
+    True
+    """
+
+    what: str
+    stored: float
+    again: float
+    route: str
+    confirms: bool  # whether the second number fails the clause too
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a counterexample of a claim came to when it was computed again; `missing` says why there is none.
+
+    >>> again = Replay("gradient", 1e-12, 3e-12, "differences", confirms=True)
+    >>> Replayed("H1-lemma-8", "demo", stored=True, replays=(again,)).to_json()["replays"][0]["route"]
+    'differences'
+    """
+
+    id: str
+    scale: Scale
+    stored: bool  # or else found by a check just now
+    replays: Sequence[Replay] = ()
+    missing: str | None = None
+
+    @property
+    def confirms(self) -> bool:
+        """Whether every second number still refutes the statement."""
+        return all(replay.confirms for replay in self.replays)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**asdict(self), "replays": [replay._asdict() for replay in self.replays]}
+
+
+def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Context) -> Replayed:
+    """Compute the counterexample of a verdict that was `found` again, or of the one that the claim gets now.
+
+    >>> from parityscope.papers.registry import named_claims
+    >>> (lemma,) = named_claims(["H1-lemma-14-derivative"])
+    >>> [again] = replay(lemma, None, "smoke", Context("smoke")).replays
+    >>> again.confirms, round(again.stored - again.again, 6)
+    (True, 0.0)
+    """
+    if claim.replay is None:
+        return Replayed(
+            claim.id, scale, found is not None, missing=f"{claim.id} has no counterexample that can be replayed"
+        )
+    checked = check(claim, context) if found is None else found
+    point = checked.evidence.get("counterexample")
+    if point is None:
+        reason = f"{claim.id} has no counterexample to replay: at scale {scale} it is {checked.verdict!r}"
+        return Replayed(claim.id, scale, found is not None, missing=reason)
+    with single_threaded(), naming_the_extra():
+        replays = [_again(claim, *one, route) for one in point.items() if (route := claim.replay.get(one[0]))]
+    return Replayed(claim.id, scale, found is not None, tuple(replays))
+
+
+def _again(claim: Claim, quantity: str, point: Mapping[str, Any], route: SecondRoute) -> Replay:
+    """Compute the number at a point by its second route, and ask the claim's clauses about it."""
+    again = route(point)
+    judged = again.value if again.judged is None else again.judged
+    confirms = fails(quantity, judged, claim.clauses)
+    return Replay(again.what or quantity, point["value"], again.value, again.route, confirms)
 
 
 class ClaimCheck(Config):

@@ -165,6 +165,16 @@ class Clause:
         return "fails" if self.refuting is not None and self.refuting.admits(measured) else "open"
 
 
+def fails(quantity: str, measured: Measured, clauses: Sequence[Clause]) -> bool:
+    """Say whether what was measured of a quantity refutes a clause on it.
+
+    >>> clause = Clause("the risk is 0", "risk", at_most(1e-9), "rounding")
+    >>> fails("risk", 0.1, [clause]), fails("loss", 0.1, [clause])
+    (True, False)
+    """
+    return any(clause.quantity == quantity and clause.verdict(measured) == "fails" for clause in clauses)
+
+
 class Criterion(Numbers):
     """Clauses in words, as tables and `claims --json` show them.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parityscope.papers.claim import Claim, ClaimCheck, ClaimNumbers, Context, check, computed
-from parityscope.papers.figure import PaperFigure, Scale
+from parityscope.papers.figure import SCALES, PaperFigure, Scale
 from parityscope.papers.registry import CLAIM_IDS, load_figure, named_claims
 from parityscope.records import Config, Outcome, Result, Row, Store
 from parityscope.runs import Work
@@ -81,6 +81,27 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
     known = [name for name in CLAIM_IDS if name in checked]
     checks = [claim_check(claim, scale, store) for claim in (named_claims(known) if known else ())]
     return [row.numbers for row in store.row_of_each(checks) if row is not None]
+
+
+def stored_verdicts(scale: Scale, store: Store) -> dict[str, tuple[Scale, ClaimNumbers]]:
+    """Return the verdicts in a store by claim: of the given scale, or else of the largest; those refuted come first.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> stored_verdicts("demo", Store(Path(tempfile.mkdtemp())))
+    {}
+    """
+    found: dict[str, tuple[Scale, ClaimNumbers]] = {}
+
+    def refutes(claim: ClaimNumbers) -> bool:
+        return "counterexample" in claim.evidence
+
+    for one in (scale, *(other for other in reversed(SCALES) if other != scale)):
+        for claim in stored_claims(one, store):
+            before = found.get(claim.id)
+            if before is None or (not refutes(before[1]) and refutes(claim)):
+                found[claim.id] = (one, claim)
+    return found
 
 
 def claims_context(scale: Scale, out: Path) -> Context:

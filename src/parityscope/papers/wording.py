@@ -113,12 +113,12 @@ def refuted_by(claim: ClaimNumbers) -> str:
 
 
 def counterexample_of(claim: ClaimNumbers) -> Mapping[str, Any] | None:
-    """Return the point at which a claim was refuted, if it was.
+    """Return the points at which a claim was refuted by the quantity that fails there, if it was.
 
     >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
-    >>> counterexample_of(check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke")))["n"]
-    5
+    >>> list(counterexample_of(check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke"))))
+    ['largest distance of the printed derivative from autograd']
     """
     return claim.evidence.get("counterexample")
 

@@ -152,7 +152,7 @@ def test_claims_come_with_their_criterion_and_counts(folder):
     assert (refuted["verdict"], refuted["remarks"], true["remarks"]) == ("fails", ["as meant: holds"], [])
     assert [clause["corrected"] for clause in refuted["clauses"]] == [False, True]
     assert refuted["refuted_by"].endswith("> 1e-06")
-    assert {"depth": 0, "name": "n", "value": "5"} in refuted["counterexample"]
+    assert {"depth": 1, "name": "n", "value": "5"} in refuted["counterexample"]
     assert true["counterexample"] is None
     assert summary["counts"]["rows"] == [["H1", "2", "0", "1", "0", "1", "0", "0"]]
     json.dumps(summary, allow_nan=False)  # what a browser reads

@@ -243,7 +243,9 @@ def _all_learn(config: Config) -> Numbers:
         )
     if isinstance(config, FullMatrix):
         gradients = {"gradient_of_other_rows": 0.0, "gradient_of_a11_a12": 0.0, "gradient_of_a13_a14": 1.0}
-        return FullMatrixNumbers(first_row=(0.0,) * 4, risk=(0.0,) * len(config.seeds), largest_rise=0.0, **gradients)
+        return FullMatrixNumbers(
+            first_row=(0.0, 0.0, 1.0, 1.0), risk=(0.0,) * len(config.seeds), largest_rise=0.0, **gradients
+        )
     return _training_numbers(config, learned=True)
 
 

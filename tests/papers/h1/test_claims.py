@@ -1,11 +1,9 @@
 """Every numbered statement of H1 has a check, and what a check finds can be replayed."""
 
-import json
-
 import pytest
 import torch
 
-from harness.claims import check_claim, smoke
+from harness.claims import check_claim, replayed, smoke
 from parityscope import theory
 from parityscope.models import ParityTransformer
 from parityscope.papers.claim import Context
@@ -65,9 +63,7 @@ def test_verdict_at_smoke_scale(claim_id, verdict):
     "claim_id", [claim for claim, verdict in VERDICTS.items() if verdict in ("fails", "holds in part")]
 )
 def test_a_counterexample_is_confirmed_by_a_second_route(claim_id):
-    (claim,) = named_claims([claim_id])
-    stored = json.loads(json.dumps(smoke(claim_id).evidence["counterexample"]))  # as it would be read from a file
-    for replay in claim.replay(stored):
+    for replay in replayed(claim_id, smoke(claim_id)):
         assert replay.confirms, replay
         assert replay.again == pytest.approx(replay.stored, rel=1e-4, abs=1e-15), replay
 
@@ -78,7 +74,7 @@ def test_claims_about_frozen_hard_attention_judge_one_search():
 
 
 def test_lemma_17_counterexample_replays_on_the_product_model():
-    found = smoke("H1-lemma-17").evidence["counterexample"]
+    found = smoke("H1-lemma-17").evidence["counterexample"]["smallest product of two gradients"]
     heads = torch.tensor(found["heads"], dtype=torch.float64)
     gradients = []
     for bits in found["x"]:
@@ -90,7 +86,7 @@ def test_lemma_17_counterexample_replays_on_the_product_model():
         (1 - y * model(x)).relu().square().sum().backward()
         gradients.append(model.directions.grad[found["head"]])
     product = float(gradients[0] @ gradients[1])
-    assert product == pytest.approx(found["product"], rel=1e-9)
+    assert product == pytest.approx(found["value"], rel=1e-9)
     assert product < 0
 
 

@@ -1,12 +1,11 @@
 """Verdicts at smoke scale, where the smallest codes come from, and counterexamples by a second route."""
 
-import json
 import math
 from types import SimpleNamespace
 
 import pytest
 
-from harness.claims import check_claim, smoke
+from harness.claims import check_claim, replayed, smoke
 from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
 
@@ -21,7 +20,7 @@ def test_verdict_at_smoke_scale(claim):
 
 @pytest.mark.parametrize("claim", named_claims(REPLAYED), ids=lambda claim: claim.id)
 def test_a_second_route_confirms_the_counterexample(claim):
-    replays = claim.replay(json.loads(json.dumps(smoke(claim.id).evidence["counterexample"])))
+    replays = replayed(claim.id, smoke(claim.id))
     assert replays
     for found in replays:
         assert found.confirms

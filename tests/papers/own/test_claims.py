@@ -1,10 +1,8 @@
 """Verdicts at smoke scale, and counterexamples by a second route: confirmed where they are real, not where planted."""
 
-import json
-
 import pytest
 
-from harness.claims import check_claim, smoke
+from harness.claims import check_claim, replayed, smoke
 from papers.own.planted import PLANTED
 from parityscope.papers.claim import check
 from parityscope.papers.registry import named_claims
@@ -16,10 +14,6 @@ REPLAYED = PROVED - {"P-one-step"}
 IN_PART = ["P-theorem-5-circle", "P-samples"]
 
 
-def replayed(claim, evidence):
-    return claim.replay(json.loads(json.dumps(evidence["counterexample"])))
-
-
 @pytest.mark.parametrize("claim", named_claims(["P"]), ids=lambda claim: claim.id)
 def test_verdict_at_smoke_scale(claim):
     verdict = "proved" if claim.id in PROVED else "holds in part" if claim.id in IN_PART else "holds"
@@ -28,7 +22,7 @@ def test_verdict_at_smoke_scale(claim):
 
 @pytest.mark.parametrize("claim", named_claims(IN_PART), ids=lambda claim: claim.id)
 def test_a_second_route_confirms_the_counterexample(claim):
-    (found,) = replayed(claim, smoke(claim.id).evidence)
+    (found,) = replayed(claim.id, smoke(claim.id))
     assert found.confirms
     assert found.again == pytest.approx(found.stored, rel=0.3)
 
@@ -40,5 +34,6 @@ def test_a_second_route_does_not_fall_for_a_planted_counterexample(claim, monkey
             patch.setattr(path, value)
         found = check(claim, PLANTED[claim.id].false.context)
     assert found.verdict == "fails"
-    (again,) = replayed(claim, found.evidence)
-    assert not again.confirms
+    again = replayed(claim.id, found)
+    assert again
+    assert not any(one.confirms for one in again), again

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.claims import check_claim
+from harness.claims import check_claim, replayed
 from harness.claims import smoke as smoke_check
 from papers.w.planted_rows import study, three_steps, training
 from parityscope.papers.claim import Context, check
@@ -44,10 +44,10 @@ def test_verdicts_are_computed(claim_id):
 
 @pytest.mark.parametrize("claim_id", MISPRINTED)
 def test_what_fails_replays_by_another_route_and_holds_as_corrected(claim_id):
-    (claim,), found = named_claims([claim_id]), smoke_check(claim_id)
+    found = smoke_check(claim_id)
     assert "fails" in {clause.verdict for clause in found.clauses if not clause.corrected}
     assert found.corrected.verdict == "holds"
-    for replay in claim.replay(found.evidence["counterexample"]):
+    for replay in replayed(claim_id, found):
         assert replay.confirms, replay.what
         assert replay.again == pytest.approx(replay.stored, rel=1e-6)
 

@@ -28,9 +28,8 @@ from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import claim_names, reproducible_names, short_claim_names
 
 if TYPE_CHECKING:
-    from parityscope.papers.claim import Claim
+    from parityscope.papers.claim import Claim, Replayed
     from parityscope.papers.figure import Scale
-    from parityscope.papers.replaying import Replayed
 
 
 @app.command()
@@ -99,9 +98,9 @@ def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: b
 
 
 def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[Replayed]:
+    from parityscope.papers.claim import replay
     from parityscope.papers.registry import named_claims
-    from parityscope.papers.replaying import replay, stored_verdicts
-    from parityscope.papers.results import claims_context
+    from parityscope.papers.results import claims_context, stored_verdicts
     from parityscope.papers.wording import counterexample_of
     from parityscope.records import Store
 

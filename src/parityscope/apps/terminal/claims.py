@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from parityscope.papers.claim import Claim, ClaimNumbers, ClauseNumbers
+from parityscope.papers.claim import Claim, ClaimNumbers, ClauseNumbers, Replayed
 from parityscope.papers.figure import Scale
-from parityscope.papers.replaying import Replayed
 from parityscope.papers.wording import (
     IRREFUTABLE,
     TALLIED,

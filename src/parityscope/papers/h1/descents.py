@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from mpmath import mp
 
 from parityscope.core.statistics import Share, median, wilson_share
-from parityscope.papers.claim import Context, Replay
+from parityscope.papers.claim import Again, Context
 from parityscope.papers.figure import Scale
 from parityscope.papers.h1.circle import Circle
 from parityscope.papers.h1.digits import PlainRisk
@@ -67,8 +68,8 @@ class Descents:
 
     >>> from parityscope.papers.claim import computed
     >>> found = Descents([computed(Ends(n=4, support=(0, 2), seeds=(0, 1, 2), steps=5))])
-    >>> str(found.share("learned")), found.minima, found.counterexample()
-    ('0/3 (0%–56%)', [], {})
+    >>> str(found.share("learned")), found.minima, found.point()
+    ('0/3 (0%–56%)', [], None)
     """
 
     rows: Sequence[Row[Ends, EndsNumbers]]
@@ -99,9 +100,9 @@ class Descents:
         flags = [flag for row in self.rows for flag in getattr(row.numbers, kind)]
         return wilson_share(sum(flags), len(flags))
 
-    def counterexample(self) -> dict[str, Any]:
-        """Return the highest minimum as a claim's evidence holds it; nothing where there is none."""
-        return {} if self.highest is None else {"counterexample": self.highest.model_dump(mode="json")}
+    def point(self) -> dict[str, Any] | None:
+        """Return the highest minimum with its risk, as a counterexample has it; none where there is none."""
+        return self.highest and {**self.highest.model_dump(mode="json"), "value": float(self.highest.risk)}
 
     def cells(self) -> list[dict[str, Any]]:
         """Return every size and support in plain numbers."""
@@ -121,25 +122,40 @@ class Descents:
         ]
 
 
-def replay_minimum(stored: Mapping[str, Any]) -> list[Replay]:
+def _risk(point: Mapping[str, Any], risk: float, slope: float) -> float:
+    return risk
+
+
+def learned_from(point: Mapping[str, Any], risk: float, slope: float) -> float:
+    """Return the share of starts that learn, of this one alone.
+
+    >>> learned_from({}, risk=0.5, slope=0.0)
+    0.0
+    """
+    return float(risk <= LEARNED)
+
+
+def minimum_again(
+    point: Mapping[str, Any], judged: Callable[[Mapping[str, Any], float, float], float] = _risk
+) -> Again:
     """Compute a stored minimum again: the risk by the model itself, its slope and curvature by differences.
+
+    `judged` says what the clause is asked about a strict minimum: its risk, unless given.
 
     >>> from parityscope.papers.h1.minima import certify
     >>> heads = torch.tensor([[-0.005169, -0.964309], [-0.005169, 0.964309]])
-    >>> stored = certify(6, (0, 1), "1/6", "0.01", heads, seed=0).model_dump()
-    >>> [replay.confirms for replay in replay_minimum(stored)]
-    [True, True, True]
+    >>> point = certify(6, (0, 1), "1/6", "0.01", heads, seed=0).model_dump()
+    >>> again = minimum_again(point)
+    >>> again.value == again.judged, round(again.value - float(point["risk"]), 9)
+    (True, 0.0)
     """
-    heads = torch.tensor([[float(a), float(b)] for a, b in stored["heads"]], dtype=torch.float64)
-    support = tuple(stored["support"])
-    risk = float(Circle(stored["n"], len(support), 1 / stored["n"], float(stored["b"])).risk(heads, support))
-    slope, curvature = _by_differences(stored)
-    digits = "differences of the risk in 40 digits"
-    return [
-        Replay("risk", float(stored["risk"]), risk, "the model on all inputs", confirms=risk > LEARNED),
-        Replay("length of the gradient", stored["gradient"], slope, digits, confirms=slope < 1e-15),
-        Replay("least curvature", stored["eigenvalues"][0], curvature, digits, confirms=curvature > 0),
-    ]
+    heads = torch.tensor([[float(a), float(b)] for a, b in point["heads"]], dtype=torch.float64)
+    support = tuple(point["support"])
+    risk = float(Circle(point["n"], len(support), 1 / point["n"], float(point["b"])).risk(heads, support))
+    slope, curvature = _by_differences(point)
+    at_rest = slope < 1e-15 and curvature > 0
+    route = f"the model on all inputs; slope {slope:.0e}, least curvature {curvature:.2g} by differences in 40 digits"
+    return Again(risk, route, judged(point, risk, slope) if at_rest else math.nan, "risk of a strict minimum")
 
 
 def _by_differences(stored: Mapping[str, Any]) -> tuple[float, float]:

@@ -74,11 +74,11 @@ def in_domain(points: Float[Tensor, "batch m"], problem: Parity) -> Float[Tensor
     return torch.where(inside[:, None], c, torch.nan)
 
 
-def place(problem: Parity, weights: Tensor, value: float) -> dict[str, Any]:
-    """Return a point where a statement is broken, for a replay.
+def place(problem: Parity, weights: Tensor) -> dict[str, Any]:
+    """Return a point where a statement may be broken, for a replay.
 
-    >>> place(Parity(2, (0,)), torch.tensor([0.5, 0.5]), 0.1)["weights"]
+    >>> place(Parity(2, (0,)), torch.tensor([0.5, 0.5]))["weights"]
     [0.5, 0.5]
     """
     law = {"support": list(problem.support), "bias": problem.bias, "noise": problem.noise}
-    return {**law, "weights": weights.tolist(), "value": value, "seed": SEED}
+    return {**law, "weights": weights.tolist(), "seed": SEED}

@@ -10,7 +10,7 @@ import torch
 from mpmath import mp
 
 from parityscope.models import FFNN1, ParityTransformer, ZigZag, parity_ffnn, parity_transformer
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_most
 from parityscope.papers.h1.circle import SMOOTHING
 from parityscope.papers.h1.digits import PlainRisk
@@ -18,7 +18,6 @@ from parityscope.problems import Parity
 from parityscope.risk import population_risk
 from parityscope.theory import parity_ffnn_parameters, parity_transformer_parameters
 
-_DIGITS = 40
 _RISK = "largest risk"
 _UNITS = "largest distance of heads and neurons from k"
 _COUNT = "largest distance of the counted numbers from the printed ones"
@@ -113,29 +112,28 @@ def _proposition_3_transformer(context: Context) -> Measurement:
         f"risk {at_stated:.2g} at τ = 1/n, b = 0.01; {sharper:g} with sharper heads and twice the output weights",
         f"all 2^{n} inputs for {len(supports)} supports",
         {
-            "counterexample": {
-                "n": n,
-                "support": list(support),
-                "tau": 1 / n,
-                "b": SMOOTHING,
-                "heads": shown.directions.tolist(),
-                "risk": at_stated,
-            },
             "towards_the_limit": path,
             "numbers_counted_by_k": counted,
             "head_length_at_tau_1/n": 1 / (n * _SHARP),
         },
         "The risk of Eq. (2)'s class over all inputs is not 0: its heads see neighbours, and smoothing moves ŷ off ±1. "
         "Heads 12.5 times as long and twice the output weights make it exactly 0, with as many numbers, τ and b.",
+        {
+            _PRINTED: {
+                "n": n,
+                "support": list(support),
+                "tau": 1 / n,
+                "b": SMOOTHING,
+                "heads": shown.directions.tolist(),
+            }
+        },
     )
 
 
-def _replay_transformer(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute the risk of the stored heads again, in 40 digits and by plain loops."""
-    with mp.workdps(_DIGITS):
-        plain = PlainRisk(mp, stored["n"], tuple(stored["support"]), stored["tau"], stored["b"])
-        again = float(plain.derivatives(stored["heads"]).risk)
-    return [Replay("risk", stored["risk"], again, "plain loops in 40 digits", confirms=again > 1e-9)]
+def _risk_again(point: Mapping[str, Any]) -> Again:
+    with mp.workdps(40):
+        plain = PlainRisk(mp, point["n"], tuple(point["support"]), point["tau"], point["b"])
+        return Again(float(plain.derivatives(point["heads"]).risk), "plain loops in 40 digits")
 
 
 CLAIMS = (
@@ -154,6 +152,6 @@ CLAIMS = (
         _proposition_3_transformer,
         "Section 3, Proposition 3",
         seconds=1,
-        replay=_replay_transformer,
+        replay={_PRINTED: _risk_again},
     ),
 )

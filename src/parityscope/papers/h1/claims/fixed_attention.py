@@ -14,7 +14,7 @@ from parityscope import theory
 from parityscope.models import FrozenAttention, ParityTransformer
 from parityscope.models.positions import circle
 from parityscope.papers.attack import Attack, tried_by
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, at_most, below
 from parityscope.papers.h1.circle import SEED
 from parityscope.papers.h1.large_embeddings import exact_largest_risk, largest_risk
@@ -116,7 +116,6 @@ def _theorem_11(context: Context) -> Measurement:
             "smallest_margin": margin,
             "attacks_with_h1_embeddings": [at for _, at in attacks],
             "seed": SEED,
-            "counterexample": {"large_norms": silent, "large_embeddings": large},
             "first_factor_at_n_32_m_3": {
                 "printed": theory.fixed_attention_share(32, 3),
                 "of_the_proof": theory.fixed_attention_share_of_proof(32, 3),
@@ -126,22 +125,20 @@ def _theorem_11(context: Context) -> Measurement:
         "A frozen head and FFNN-1s were trained together to get below the bound for every hidden bit at once, with "
         "H1's embeddings. As printed the bound grows again with the norms, and two neurons that cancel fall below it. "
         "Large embeddings let one frozen head encode the whole input: every parity of 7 bits is then exact.",
+        {_BEYOND: silent, _LARGE: large},
     )
 
 
-def _replay_theorem_11(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute both risks again in exact fractions, and the first bound by hand."""
-    silent, large = stored["large_norms"], stored["large_embeddings"]
-    n, (first, second) = silent["n"], map(Fraction, silent["alpha"])
+def _silent_again(point: Mapping[str, Any]) -> Again:
+    n, (first, second) = point["n"], map(Fraction, point["alpha"])
     risk = (1 - (first + second)) ** 2  # both neurons see the same, so ŷ is 0 times it
     # ‖α‖ = a√2 and ‖β‖ = √2
     bound = (1 - Fraction(2, 2 ** (-(-(n - 1) // 5)))) * (1 - 2 * first * Fraction(5, n)) ** 2
-    exact = exact_largest_risk(large["n"])
-    return [
-        Replay("risk with large norms", silent["risk"], float(risk), "fractions", confirms=risk < bound),
-        Replay("bound with large norms", silent["bound"], float(bound), "fractions", confirms=risk < bound),
-        Replay("risk with large embeddings", large["risk"], float(exact), "fractions", confirms=exact < large["bound"]),
-    ]
+    return Again(float(risk - bound), "fractions")
+
+
+def _encoded_again(point: Mapping[str, Any]) -> Again:
+    return Again(float(exact_largest_risk(point["n"])) - point["bound"], "the risk in fractions")
 
 
 class _Path(NamedTuple):
@@ -186,27 +183,24 @@ def _remark_12(context: Context) -> Measurement:
             "terms_by_path": [
                 {**path._asdict(), "first": first, "second": second} for path, (first, second) in terms.items()
             ],
-            "counterexample": {
-                "many_heads": {"log10_n": _POWER, **at._asdict(), "first_term": many},
-                "large_embeddings": [one._asdict() for one in encoded],
-            },
         },
         "Both terms of Theorem 11 were evaluated along powers of n: tiny norms allow m ≥ n heads, where the first does "
         "not vanish. One frozen head with large embeddings encodes the whole input, so the risk is 0 at every n tried, "
         "and at any other (papers/h1/large_embeddings.py says why).",
+        {
+            _MANY: {"log10_n": _POWER, **at._asdict()},
+            _LIMIT: {"large_embeddings": [one._asdict() for one in encoded]},
+        },
     )
 
 
-def _replay_remark_12(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute the first term again in whole numbers, and the risks in fractions."""
-    many, encoded = stored["many_heads"], stored["large_embeddings"]
-    n, m = 10 ** many["log10_n"], 10 ** round(many["log10_n"] * many["heads"])
-    first = Fraction(2 * m, 2 ** (-(-(n - 1) // (5 * m))))
-    exact = max(exact_largest_risk(one["n"]) for one in encoded)
-    return [
-        Replay("first term", many["first_term"], float(first), "whole numbers", confirms=first > 1),
-        Replay("risk", max(one["risk"] for one in encoded), float(exact), "fractions", confirms=exact < 0.5),
-    ]
+def _first_term_again(point: Mapping[str, Any]) -> Again:
+    n, m = 10 ** point["log10_n"], 10 ** round(point["log10_n"] * point["heads"])
+    return Again(float(Fraction(2 * m, 2 ** (-(-(n - 1) // (5 * m))))), "whole numbers")
+
+
+def _limit_again(point: Mapping[str, Any]) -> Again:
+    return Again(float(max(exact_largest_risk(one["n"]) for one in point["large_embeddings"])), "fractions")
 
 
 CLAIMS = (
@@ -220,7 +214,7 @@ CLAIMS = (
         figure="H1-frozen-attention",
         corrected="With embeddings of entries at most 1, as in the proof and in H1, the risk is ≥ "
         "(1 − 2m/2^⌈(n−1)/5m⌉)₊ (1 − ‖α‖‖β‖·5m²/n)₊².",
-        replay=_replay_theorem_11,
+        replay={_BEYOND: _silent_again, _LARGE: _encoded_again},
     ),
     Claim(
         "H1-remark-12",
@@ -230,6 +224,6 @@ CLAIMS = (
         "Section 4, Remark 12",
         seconds=1,
         figure="H1-frozen-attention",
-        replay=_replay_remark_12,
+        replay={_MANY: _first_term_again, _LIMIT: _limit_again},
     ),
 )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope import theory
 from parityscope.papers.attack import Attack, maximise, tried_by
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, below
 from parityscope.papers.h1.circle import (
     SEED,
@@ -86,37 +86,31 @@ def _lemma_18(context: Context) -> Measurement:
         ratios = _ratios(circle, heads, inputs, cut=cut, printed=printed)
         x = inputs[int(ratios.argmin())]
         where = {"n": n, "tau": circle.tau, "heads": heads.tolist(), "x": x.int().tolist()}
-        return {**where, "cut": cut, "printed": printed, "ratio": float(ratios.min())}
+        return {**where, "cut": cut, "printed": printed, "value": float(ratios.min())}
 
     ideal, real = attack(cut=True), attack(cut=False)
     best = point(ideal.point, cut=True, printed=True)
     far, full = point(real.point, cut=False, printed=True), point(starts[0], cut=True, printed=False)
     return Measurement(
-        {_CUT: best["ratio"], _SOFTMAX: far["ratio"], _TRUE: full["ratio"]},
-        f"{best['ratio']:.2g} × the bound as printed with attention cut; softmax {far['ratio']:.0e} ×; true derivative "
-        f"{full['ratio']:.0e} ×",
+        {_CUT: best["value"], _SOFTMAX: far["value"], _TRUE: full["value"]},
+        f"{best['value']:.2g} × the bound as printed with attention cut; softmax {far['value']:.0e} ×; true derivative "
+        f"{full['value']:.0e} ×",
         f"{tried_by([ideal, real])}, {len(inputs)} inputs each",
         {
-            "smallest_margin": best["ratio"] - 1,
-            "counterexample": {"softmax": far, "true_derivative": full},
+            "smallest_margin": best["value"] - 1,
             "assumption": appendix_assumption(circle, starts[0]),
             "seed": SEED,
         },
         "The left side was minimised over heads and inputs: it exceeds the bound only with the printed (wrong) "
         "derivative and attention cut to exactly 0 beyond π/4; a softmax sees a far bit a little, and at x = 1 the "
         "true derivative is 0, since S cannot move. (The two squares, printed without a sign, are a sum as in (7).)",
+        {_CUT: best, _SOFTMAX: far, _TRUE: full},
     )
 
 
-def _replay_18(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute the stored ratios again from the printed formula, in 40 digits."""
-    found = []
-    for what in ("softmax", "true_derivative"):
-        with mp.workdps(40):
-            again = float(_plain_ratio(stored[what]))
-        route = "the formula in 40 digits"
-        found.append(Replay(f"ratio, {what}", stored[what]["ratio"], again, route, confirms=again < 1))
-    return found
+def _ratio_again(point: Mapping[str, Any]) -> Again:
+    with mp.workdps(40):
+        return Again(float(_plain_ratio(point)), "the formula in 40 digits")
 
 
 def _plain_ratio(at: Mapping[str, Any]) -> Any:
@@ -212,35 +206,34 @@ def _lemma_19(context: Context) -> Measurement:
         f"squared gradients {soft['squared_gradients']:.0e} where the losses add up to {sum(soft['losses']):.2g}; with "
         f"attention cut {cut['squared_gradients']:.0e} where they add up to {sum(cut['losses']):.2g}",
         "x = 0 and its complement at 3 sizes, one under the appendix's assumption; one input with attention cut",
-        {"counterexample": {"softmax": soft, "cut": cut}, "smaller_sizes": small},
+        {"smaller_sizes": small},
         "v*₁ = 0 means x = 0 under softmax, and at x and its complement S cannot move, so the gradients vanish while "
         "smoothing leaves a loss; with attention cut to 0 the losses add up to 8, not 2, and the gradient is still 0.",
+        {_SMOOTHED: soft, _UNSEEN: cut},
     )
 
 
-def _replay_19(stored: Mapping[str, Any]) -> list[Replay]:
-    """Compute the gradients again by finite differences: of the loss, and of the score of what the cut head sees."""
-    soft, cut = stored["softmax"], stored["cut"]
-    circle = Circle(soft["n"], soft["k"], soft["tau"], soft["b"])
-    heads = torch.tensor(soft["heads"], dtype=torch.float64)
+def _soft_pair_again(point: Mapping[str, Any]) -> Again:
+    circle = Circle(point["n"], point["k"], point["tau"], point["b"])
+    heads = torch.tensor(point["heads"], dtype=torch.float64)
     squared = 0.0
     for bit in (0.0, 1.0):
         x, y = torch.full((circle.n,), bit, dtype=torch.float64), torch.tensor((-1.0) ** (bit * circle.k))
         squared += float(gradient_by_differences(circle.loss, heads, x, y).square().sum())
-    wide = Circle(cut["n"], 1, cut["tau"], 0.0)
-    complement = 1 - torch.tensor(cut["x"], dtype=torch.float64)
+    return Again(_excess(point, squared), "finite differences of the loss")
+
+
+def _cut_pair_again(point: Mapping[str, Any]) -> Again:
+    wide = Circle(point["n"], 1, point["tau"], 0.0)
+    complement = 1 - torch.tensor(point["x"], dtype=torch.float64)
 
     def score(at: Tensor) -> Tensor:
         return _cut(wide, wide.attention(at))[0] @ complement
 
     # ŷ(0) = 1 and ŷ(1) = −1 are both wrong, and |ŷ′(1)| = 4: the loss moves 16 times as fast as the score.
-    at = torch.tensor(cut["heads"], dtype=torch.float64)
+    at = torch.tensor(point["heads"], dtype=torch.float64)
     moved = 256 * float(gradient_by_differences(score, at).square().sum())
-    route, of = "finite differences", "squared gradients"
-    return [
-        Replay(f"{of}, softmax", soft["squared_gradients"], squared, route, confirms=_excess(soft, squared) < -1e-9),
-        Replay(f"{of}, cut", cut["squared_gradients"], moved, route, confirms=_excess(cut, moved) < -1e-9),
-    ]
+    return Again(_excess(point, moved), "finite differences of the score of what the cut head sees")
 
 
 CLAIMS = (
@@ -252,7 +245,7 @@ CLAIMS = (
         "Appendix A, Lemma 18",
         seconds=1,
         corrected="The same with the derivative of the softmax, whose sign Lemma 14's proof prints wrongly.",
-        replay=_replay_18,
+        replay=dict.fromkeys((_CUT, _SOFTMAX, _TRUE), _ratio_again),
     ),
     Claim(
         "H1-lemma-19",
@@ -261,6 +254,6 @@ CLAIMS = (
         _lemma_19,
         "Appendix A, Lemma 19",
         seconds=1,
-        replay=_replay_19,
+        replay={_SMOOTHED: _soft_pair_again, _UNSEEN: _cut_pair_again},
     ),
 )

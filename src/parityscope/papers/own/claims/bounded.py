@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.func import grad
 
 from parityscope.papers.attack import Attack, tried_by
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least
 from parityscope.papers.own.again import log_c_by_inputs
 from parityscope.papers.own.domain import PAGE, PLAIN, PROOF, SEED, ascend, draws, in_domain, place
@@ -63,27 +63,24 @@ def _concavity(context: Context) -> Measurement:
         depths.append(ascend(depth, draws(context, problem.n + 1), context))
     attack, problem = max(gains, key=_value)
     least_gain, least_depth = -attack.value, -max(one.value for one in depths)
-    evidence: dict[str, Any] = {"seed": SEED, "bound_on_the_gain": _LEAST_GAIN, "bound_on_the_depth": 4 * _LEAST_GAIN}
-    if least_gain < _LEAST_GAIN - 1e-9:
-        ends = [in_domain(half[None], problem)[0] for half in attack.point.chunk(2, -1)]
-        evidence["counterexample"] = place(problem, torch.stack(ends), least_gain)
+    ends = [in_domain(half[None], problem)[0] for half in attack.point.chunk(2, -1)]
     return Measurement(
         {_GAIN: least_gain, _DEPTH: least_depth},
         f"smallest gain of a midpoint {least_gain:.4f}·‖a−b‖² (bound π²/32 = {_LEAST_GAIN:.4f})",
         tried_by([*(one for one, _ in gains), *depths]),
-        evidence,
+        {"seed": SEED, "bound_on_the_gain": _LEAST_GAIN, "bound_on_the_depth": 4 * _LEAST_GAIN},
         "log C at midpoints of pairs of D, and at points of D against its value 0 at 1_B; draws, then ascent on the"
         " violation inside D, at n = 3, 4, 8 and 12.",
+        {_GAIN: place(problem, torch.stack(ends))},
     )
 
 
-def _replay_concavity(stored: Mapping[str, Any]) -> list[Replay]:
+def _gain_again(point: Mapping[str, Any]) -> Again:
     """Sum over all inputs at both ends and in the middle."""
-    (a, b), support = stored["weights"], stored["support"]
+    (a, b), support = point["weights"], point["support"]
     middle = [(x + y) / 2 for x, y in zip(a, b, strict=True)]
     rise = log_c_by_inputs(middle, support) - (log_c_by_inputs(a, support) + log_c_by_inputs(b, support)) / 2
-    again = rise / sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-    return [Replay("gain of a midpoint", stored["value"], again, PLAIN, confirms=again < _LEAST_GAIN - 1e-9)]
+    return Again(rise / sum((x - y) ** 2 for x, y in zip(a, b, strict=True)), PLAIN)
 
 
 _ON, _OFF = "smallest slope over 1 − c_j on B", "smallest slope over −c_j off B"
@@ -114,32 +111,28 @@ def _gradient_signs(context: Context) -> Measurement:
         found[quantity].append((ascend(violation, draws(context, problem.n + 1), context), problem))
     worst = {quantity: max(attacks, key=_value) for quantity, attacks in found.items()}
     least = {quantity: -attack.value for quantity, (attack, _) in worst.items()}
-    evidence: dict[str, Any] = {"seed": SEED, "smallest_slope_per_distance": least, "bound": math.pi**2 / 4}
-    quantity = min(least, key=least.__getitem__)
-    if least[quantity] <= 0:
-        attack, problem = worst[quantity]
-        chosen = problem.mask() if quantity == _ON else ~problem.mask()
-        point = attack.point[None]
+    points = {}
+    for quantity, (attack, problem) in worst.items():
+        chosen, point = problem.mask() if quantity == _ON else ~problem.mask(), attack.point[None]
         position = int(_slopes(point, problem, chosen)[0].argmin())
-        at = place(problem, in_domain(point, problem)[0], least[quantity])
-        evidence["counterexample"] = {**at, "position": position}
+        points[quantity] = {**place(problem, in_domain(point, problem)[0]), "position": position}
     return Measurement(
         least,
         f"slope towards 1_B at least {min(least.values()):.4f} per distance (π²/4 = {math.pi**2 / 4:.4f})",
         tried_by([attack for attacks in found.values() for attack, _ in attacks]),
-        evidence,
+        {"seed": SEED, "smallest_slope_per_distance": least, "bound": math.pi**2 / 4},
         "(π/2)cot(πc/2) on B, positive below 1; −(π/2)tan(πc/2) off B, never positive; by automatic differentiation at"
         " draws and by ascent on the violation inside D.",
+        points,
     )
 
 
-def _replay_signs(stored: Mapping[str, Any]) -> list[Replay]:
+def _slope_again(point: Mapping[str, Any]) -> Again:
     """Take differences of sums over all inputs."""
-    weights, support, j, step = stored["weights"], stored["support"], stored["position"], 1e-6
+    weights, support, j, step = point["weights"], point["support"], point["position"], 1e-6
     up, down = ([*weights[:j], weights[j] + move, *weights[j + 1 :]] for move in (step, -step))
     slope = (log_c_by_inputs(up, support) - log_c_by_inputs(down, support)) / (2 * step)
-    again = slope / ((j in support) - weights[j])
-    return [Replay("slope per distance", stored["value"], again, PLAIN, confirms=again <= 0)]
+    return Again(slope / ((j in support) - weights[j]), PLAIN)
 
 
 CLAIMS = (
@@ -151,7 +144,7 @@ CLAIMS = (
         f"{PAGE}, 3",
         seconds=2,
         proof=PROOF,
-        replay=_replay_concavity,
+        replay={_GAIN: _gain_again},
     ),
     Claim(
         "P-gradient-signs",
@@ -161,6 +154,6 @@ CLAIMS = (
         f"{PAGE}, 4",
         seconds=2,
         proof=PROOF,
-        replay=_replay_signs,
+        replay=dict.fromkeys((_ON, _OFF), _slope_again),
     ),
 )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.models import Cosine
 from parityscope.papers.attack import Attack, tried_by
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.again import largest_loss_by_inputs, risk_by_inputs, risk_by_products
 from parityscope.papers.own.domain import (
@@ -80,21 +80,17 @@ def _closed_form(context: Context) -> Measurement:
         found[quantity].append((ascend(distance, draws(context, problem.n), context), problem))
     worst = {quantity: max(attacks, key=_value) for quantity, attacks in found.items()}
     measured = {quantity: attack.value for quantity, (attack, _) in worst.items()}
-    evidence: dict[str, Any] = {"problems": len(_PROBLEMS), "seed": SEED, "largest_distance": max(measured.values())}
-    quantity = max(measured, key=measured.__getitem__)
-    if measured[quantity] > _WRONG:
-        attack, problem = worst[quantity]
-        evidence["counterexample"] = {
-            **place(problem, attack.point, attack.value),
-            "power": 2 if quantity == _SQUARED else 1,
-        }
     return Measurement(
         measured,
         f"largest difference {max(measured.values()):.1e}",
         tried_by([attack for attacks in found.values() for attack, _ in attacks]),
-        evidence,
+        {"problems": len(_PROBLEMS), "seed": SEED, "largest_distance": max(measured.values())},
         "Hinge and squared-hinge risks as products, against sums over all inputs: real weights, biased bits and label"
         " noise, by draws and by ascent on the difference.",
+        {
+            quantity: {**place(problem, attack.point), "power": 2 if quantity == _SQUARED else 1}
+            for quantity, (attack, problem) in worst.items()
+        },
     )
 
 
@@ -102,11 +98,9 @@ def _value(found: tuple[Attack, Parity]) -> float:
     return found[0].value
 
 
-def _replay_closed_form(stored: Mapping[str, Any]) -> list[Replay]:
-    """Multiply and add in plain Python."""
-    at = [stored[name] for name in ("weights", "support", "bias", "noise", "power")]
-    again = abs(risk_by_products(*at) - risk_by_inputs(*at))
-    return [Replay("distance of the risk", stored["value"], again, PLAIN, confirms=again > _WRONG)]
+def _risk_again(point: Mapping[str, Any]) -> Again:
+    at = [point[name] for name in ("weights", "support", "bias", "noise", "power")]
+    return Again(abs(risk_by_products(*at) - risk_by_inputs(*at)), PLAIN)
 
 
 _DISTANCE = "largest distance of the formula from the largest loss over all inputs"
@@ -128,25 +122,21 @@ def _worst_loss(context: Context) -> Measurement:
 
         found.append((ascend(distance, draws(context, problem.n + 1), context), problem))
     attack, problem = max(found, key=_value)
-    evidence: dict[str, Any] = {"seed": SEED, "largest_distance": attack.value}
-    if attack.value > _WRONG:
-        evidence["counterexample"] = place(problem, attention_or_ideal(attack.point[None], problem)[0], attack.value)
     return Measurement(
         {_DISTANCE: attack.value},
         f"largest difference {attack.value:.1e}",
         f"{tried_by([one for one, _ in found])}, all inputs each",
-        evidence,
+        {"seed": SEED, "largest_distance": attack.value},
         "1 − cos(πΔ/2) with Δ = Σ|c − 1_B| ≤ 2 against the largest hinge loss over all inputs, by draws and by ascent"
         " on the difference.",
+        {_DISTANCE: place(problem, attention_or_ideal(attack.point[None], problem)[0])},
     )
 
 
-def _replay_worst_loss(stored: Mapping[str, Any]) -> list[Replay]:
-    """Visit all inputs in plain Python."""
-    weights, support = stored["weights"], stored["support"]
+def _largest_loss_again(point: Mapping[str, Any]) -> Again:
+    weights, support = point["weights"], point["support"]
     apart = sum(abs(weight - (place in support)) for place, weight in enumerate(weights))
-    again = abs(1 - math.cos(math.pi * apart / 2) - largest_loss_by_inputs(weights, support))
-    return [Replay("distance of the formula", stored["value"], again, PLAIN, confirms=again > _WRONG)]
+    return Again(abs(1 - math.cos(math.pi * apart / 2) - largest_loss_by_inputs(weights, support)), PLAIN)
 
 
 CLAIMS = (
@@ -158,7 +148,7 @@ CLAIMS = (
         f"{PAGE}, 1",
         seconds=1,
         proof=PROOF,
-        replay=_replay_closed_form,
+        replay=dict.fromkeys((_HINGE, _SQUARED), _risk_again),
     ),
     Claim(
         "P-worst-loss",
@@ -168,6 +158,6 @@ CLAIMS = (
         f"{PAGE}, 2",
         seconds=1,
         proof=PROOF,
-        replay=_replay_worst_loss,
+        replay={_DISTANCE: _largest_loss_again},
     ),
 )

@@ -12,7 +12,7 @@ from mpmath.ctx_iv import MPIntervalContext
 from torch import Tensor
 
 from parityscope.papers.attack import Attack, tried_by
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.again import log_c_by_inputs
 from parityscope.papers.own.domain import PLAIN, SEED, ascend, draws
@@ -112,33 +112,30 @@ def _concave(context: Context) -> Measurement:
         attacks[_NUMBERS].append((ascend(numbers, draws(context, 6), context), problem, code))
     worst = {name: max(found, key=lambda one: one[0].value) for name, found in attacks.items()}
     least = {name: -found[0].value for name, found in worst.items()}
-    evidence: dict[str, Any] = {"seed": SEED, "smallest_gains": least}
-    if min(least.values()) <= 0:
-        name = min(least, key=least.__getitem__)
-        attack, problem, code = worst[name]
+    points = {}
+    for name, (attack, problem, code) in worst.items():
         point, hidden = attack.point[None], problem.mask()
         triple = _across(point, hidden) if name == _ACROSS else _between_numbers(point, hidden, code)
-        weights = [one[0].tolist() for one in triple]
-        evidence["counterexample"] = {"weights": weights, "support": list(problem.support), "value": least[name]}
+        points[name] = {"weights": [one[0].tolist() for one in triple], "support": list(problem.support)}
     slope, spreads = _certified_slope(), _from_all_starts(context)
     return Measurement(
         {**least, _SLOPE: slope, _SAME: max(spreads)},
         f"smallest gain of a midpoint {min(least.values()):.4f}·‖c − c′‖²; ascents from all starts end within "
         f"{max(spreads):.1g}",
         tried_by([attack for found in attacks.values() for attack, _, _ in found]),
-        {**evidence, "certified_slope": slope, "spreads": spreads},
+        {"seed": SEED, "smallest_gains": least, "certified_slope": slope, "spreads": spreads},
         "log C halfway between two points of D in log c, and between two settings of an exponential head's numbers;"
         " draws, then ascent on the violation. That v·cot v falls is certified by interval arithmetic; gradient ascent"
         " with Armijo's test starts from random places of D.",
+        points,
     )
 
 
-def _replay(stored: Mapping[str, Any]) -> list[Replay]:
+def _gain_again(point: Mapping[str, Any]) -> Again:
     """Sum over all inputs at both ends and between."""
-    middle, a, b = (log_c_by_inputs(weights, stored["support"]) for weights in stored["weights"])
-    apart = sum((x - y) ** 2 for x, y in zip(stored["weights"][1], stored["weights"][2], strict=True))
-    again = (middle - (a + b) / 2) / apart
-    return [Replay("gain halfway", stored["value"], again, PLAIN, confirms=again <= 0)]
+    middle, a, b = (log_c_by_inputs(weights, point["support"]) for weights in point["weights"])
+    apart = sum((x - y) ** 2 for x, y in zip(point["weights"][1], point["weights"][2], strict=True))
+    return Again((middle - (a + b) / 2) / apart, PLAIN)
 
 
 CLAIMS = (
@@ -151,6 +148,6 @@ CLAIMS = (
         f"{PAGE}, the concavity lemma",
         seconds=1,
         proof=PROOF,
-        replay=_replay,
+        replay=dict.fromkeys((_ACROSS, _NUMBERS), _gain_again),
     ),
 )

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.models.faces import is_face
-from parityscope.papers.claim import Claim, Context, Measurement, Replay
+from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.exact_faces import is_exact_face
 from parityscope.papers.own.again import best_log_c
@@ -54,7 +54,7 @@ class _Tried(NamedTuple):
         """Whether C came close to 1."""
         return -self.value <= ENOUGH
 
-    def counterexample(self) -> dict[str, Any]:
+    def point(self) -> dict[str, Any]:
         """Return what a replay needs."""
         return {"code": self.code.int().tolist(), "support": list(self.support), "value": -self.value, "seed": SEED}
 
@@ -100,10 +100,8 @@ def _face(context: Context) -> Measurement:
     differ = [one for one in tried if one.face != one.exactly]
     others = [one for one in tried if not one.face]
     apart = [(_beside_the_supremum(one), one) for one in others[:: context.at(smoke=2, demo=3, reference=1)]]
-    furthest = max((distance for distance, _ in apart), default=0.0)
+    furthest, at = max(((distance, one) for distance, one in apart), key=lambda one: one[0], default=(0.0, None))
     faces = sum(one.face for one in tried)
-    astray = [one for distance, one in apart if distance > 1e-3]
-    wrong = next(iter([*missed, *beyond, *differ, *astray]), None)
     return Measurement(
         {_MISSED: len(missed), _BEYOND: len(beyond), _DIFFER: len(differ), _SUPREMUM: furthest},
         f"{faces - len(missed)} of {faces} faces are learned, and {len(beyond)} of {len(others)} other sets",
@@ -115,27 +113,27 @@ def _face(context: Context) -> Measurement:
             "others": len(others),
             "others_with_a_certificate": sum(one.certified > 0 for one in others),
             "largest_distance_from_the_smallest_face": furthest,
-            **({"counterexample": wrong.counterexample()} if wrong else {}),
         },
         "Faces are decided from the code alone, in rounded numbers and in fractions; then Newton's steps train the head"
         " from uniform attention. Where B is no face, log C ends at the maximum of the product over the smallest face"
         " that holds B, which another program finds with the other positions left out.",
+        {
+            quantity: one.point() if one else None
+            for quantity, one in (
+                (_MISSED, next(iter(missed), None)),
+                (_BEYOND, next(iter(beyond), None)),
+                (_DIFFER, next(iter(differ), None)),
+                (_SUPREMUM, at),
+            )
+        },
     )
 
 
-def _replay(stored: Mapping[str, Any]) -> list[Replay]:
-    """Decide in fractions, and train again with a program of its own."""
-    again = -best_log_c(stored["code"], stored["support"])
-    face = is_exact_face(stored["code"], stored["support"])
-    return [
-        Replay(
-            "−log C at the end, of a face" if face else "−log C at the end, of no face",
-            stored["value"],
-            again,
-            "fractions, and Newton's method in numpy",
-            confirms=face != (again <= 2 * ENOUGH),
-        )
-    ]
+def _end_again(point: Mapping[str, Any]) -> Again:
+    """Decide in fractions, and train again with a program of its own; of this one set: is the theorem broken?"""
+    again = -best_log_c(point["code"], point["support"])
+    broken = is_exact_face(point["code"], point["support"]) != (again <= 2 * ENOUGH)
+    return Again(again, "fractions, and Newton's method in numpy", float(broken), "−log C at the end")
 
 
 CLAIMS = (
@@ -148,6 +146,6 @@ CLAIMS = (
         f"{PAGE}, the face theorem",
         seconds=2,
         proof=PROOF,
-        replay=_replay,
+        replay=dict.fromkeys((_MISSED, _BEYOND, _DIFFER, _SUPREMUM), _end_again),
     ),
 )
