@@ -13,7 +13,7 @@ from parityscope.papers.results import context_of, needs_of
 from parityscope.papers.wording import counterexample_of
 from parityscope.records import Config, Store
 from parityscope.records.code import reached
-from parityscope.runs.task import check_configs_travel
+from parityscope.runs.spec import check_configs_travel
 
 
 @cache

@@ -16,7 +16,7 @@ from parityscope.records import LooseNumbers, Store
 from parityscope.records.code import reached
 from parityscope.records.export import write_numbers
 from parityscope.runs import InProcess, Work, run_sweep
-from parityscope.runs.task import check_configs_travel
+from parityscope.runs.spec import check_configs_travel
 
 _LISTED = 100  # configs of each scale that are looked at one by one
 

@@ -40,7 +40,9 @@ def test_four_sweeps_and_two_reproductions_share_a_folder(tmp_path):
     for process in reproductions:
         finished(process)
     assert [(one["done"], one["failed"]) for one in summaries] == [(120, 0)] * 4
-    assert sum(one["run_now"] for one in summaries) <= 1.2 * 120  # the last packs may be run by several
+    assert (
+        sum(one["run_now"] for one in summaries) <= 1.5 * 120
+    )  # the last packs may be run by several; unshared it would be 4
     finished(start(*REPRODUCE, "--out", apart))
     finished(start(*sweep, "--out", apart))
     for experiment, rows in (("trouble", 120), ("training", 6)):

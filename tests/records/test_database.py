@@ -15,7 +15,7 @@ from safetensors.torch import save
 
 from parityscope import InvalidInput
 from parityscope.records import Config, Result, Store, StoredRow, write_text
-from parityscope.records.database import SCHEMA_VERSION, on_network, row_checksum
+from parityscope.records.store import _SCHEMA_VERSION, _on_network, row_checksum
 
 VERSION_2 = """
 CREATE TABLE rows (
@@ -102,7 +102,7 @@ def test_it_cannot_be_added_to_and_its_rows_answer_no_config(tmp_path, write):
 
 @pytest.mark.parametrize(
     ("version", "sentence"),
-    [(1, "was written before the first release"), (SCHEMA_VERSION + 1, "was written by a newer parityscope")],
+    [(1, "was written before the first release"), (_SCHEMA_VERSION + 1, "was written by a newer parityscope")],
 )
 def test_other_versions_are_refused_and_stay_as_they_are(tmp_path, version, sentence):
     add(Store(tmp_path), 1)
@@ -117,7 +117,7 @@ def test_other_versions_are_refused_and_stay_as_they_are(tmp_path, version, sent
 def test_a_new_store_has_this_version(tmp_path):
     Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION == 3
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == _SCHEMA_VERSION == 3
 
 
 def test_a_store_that_was_made_before_rows_were_indexed_gets_its_indices(tmp_path):
@@ -186,14 +186,14 @@ def test_a_network_folder_is_recognised():
     mounts = (
         "disk / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\ndisk /data/local\\040disk xfs rw 0 0\nm /b fuse.sshfs rw 0 0"
     )
-    assert on_network(Path("/data/out"), mounts)
-    assert on_network(Path("/b"), mounts)
-    assert not on_network(Path("/data/local disk/out"), mounts)
-    assert not on_network(Path("/database"), mounts)
+    assert _on_network(Path("/data/out"), mounts)
+    assert _on_network(Path("/b"), mounts)
+    assert not _on_network(Path("/data/local disk/out"), mounts)
+    assert not _on_network(Path("/database"), mounts)
 
 
 def test_on_a_network_folder_the_log_is_not_shared_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("parityscope.records.database.on_network", lambda _: True)
+    monkeypatch.setattr("parityscope.records.store._on_network", lambda _: True)
     store = Store(tmp_path)
     add(store, 1)
     with closing(sqlite3.connect(store.database)) as connection:
@@ -250,7 +250,7 @@ REFUSED = "can be read but not added to, since it or its folder is read-only: ch
 
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
 def test_a_store_can_be_read_where_it_cannot_be_written(shown, journal, monkeypatch):
-    monkeypatch.setattr("parityscope.records.database.on_network", lambda _: journal == "DELETE")
+    monkeypatch.setattr("parityscope.records.store._on_network", lambda _: journal == "DELETE")
     for n in (1, 2):
         add(Store(shown), n)
     lock(shown)

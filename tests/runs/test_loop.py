@@ -12,7 +12,7 @@ import torch
 
 from parityscope.records import Store
 from parityscope.runs import InProcess, Work, load_spec, run_sweep
-from parityscope.runs.task import run_task
+from parityscope.runs.spec import run_task
 from sweep_specs import PACKED, TROUBLE, contents, written
 
 
@@ -247,4 +247,5 @@ def test_what_a_killed_sweep_had_begun_comes_last_and_is_run(tmp_path):
     store = Store(tmp_path / "store")
     assert store.hint([config.key for config in work.configs[:2]], "a sweep that is no more")
     assert run_sweep(work, store, InProcess()).run_now == 4
-    assert [row.config["x"] for row in store.rows("trouble")] == [2, 3, 1, 0]
+    order = [row.config["x"] for row in store.rows("trouble")]
+    assert (order[:2], sorted(order[2:])) == ([2, 3], [0, 1])

@@ -6,9 +6,9 @@ leaves all of them or none, and every committed row is durable. Nothing is locke
 """
 
 from parityscope.records.config import Config, LooseNumbers, Numbers, Result
+from parityscope.records.export import read_text, rows_in, write_text
 from parityscope.records.row import Outcome, Row, StoredRow
 from parityscope.records.store import Store
-from parityscope.records.text import read_text, rows_in, write_text
 
 __all__ = [
     "Config",

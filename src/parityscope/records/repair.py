@@ -14,8 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from parityscope.records.database import COLUMNS, UPSERT, DamagedStore, Database, row_checksum
-from parityscope.records.store import Store
+from parityscope.records.store import COLUMNS, UPSERT, DamagedStore, Database, Store, row_checksum
 
 _LEAF_OF_A_TABLE = 13
 _USUAL_PAGE = 4096

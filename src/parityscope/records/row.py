@@ -22,12 +22,8 @@ NumbersT = TypeVar("NumbersT", bound=Numbers)
 
 
 @cache
-def current_versions() -> dict[str, str]:
-    """Return the versions a row is stored with.
-
-    >>> sorted(current_versions())
-    ['cpu', 'machine', 'parityscope', 'python', 'torch']
-    """
+def _current_versions() -> dict[str, str]:
+    """Return the versions a row is stored with."""
     return {
         "parityscope": parityscope.__version__,
         "torch": torch.__version__,
@@ -38,12 +34,7 @@ def current_versions() -> dict[str, str]:
 
 
 def array_bytes(arrays: Mapping[str, Tensor]) -> bytes | None:
-    """Return arrays as safetensors bytes, or none when there are none.
-
-    >>> from safetensors.torch import load
-    >>> load(array_bytes({"curve": torch.arange(3)}))["curve"].tolist()
-    [0, 1, 2]
-    """
+    """Return arrays as safetensors bytes, or none when there are none."""
     return save({name: tensor.detach().contiguous() for name, tensor in arrays.items()}) if arrays else None
 
 
@@ -87,7 +78,7 @@ class Row(Generic[ConfigT, NumbersT]):
         if not isinstance(numbers, made.NUMBERS):
             plain = numbers.model_dump() if isinstance(numbers, Numbers) else numbers
             numbers = _checked(made, plain, f"what {type(made).__name__} returned")
-        return Row(config, numbers, result.arrays, made.code(), current_versions(), seconds=seconds)
+        return Row(config, numbers, result.arrays, made.code(), _current_versions(), seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -147,7 +138,7 @@ class Outcome:
     arrays: bytes | None = None
     seconds: float = 0.0
     traceback: str = ""
-    versions: Mapping[str, str] = field(default_factory=current_versions)
+    versions: Mapping[str, str] = field(default_factory=_current_versions)
 
     @classmethod
     def of(cls, result: Result, seconds: float) -> Outcome:

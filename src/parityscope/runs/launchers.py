@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.records import Outcome
-from parityscope.runs.task import Task, run_task, run_task_on_all_threads
+from parityscope.runs.spec import Task, run_task, run_task_on_all_threads
 from parityscope.training.checkpoint import checkpoint_folder
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -16,8 +16,7 @@ from types import FrameType
 
 from parityscope.records import Outcome, Store
 from parityscope.runs.launchers import InProcess, Launcher
-from parityscope.runs.spec import Pack, Work, packs_of
-from parityscope.runs.task import check_configs_travel, task_of
+from parityscope.runs.spec import Pack, Work, check_configs_travel, packs_of, task_of
 
 _POLL_SECONDS = 0.5
 _SHOW_SECONDS = 0.2
@@ -162,7 +161,7 @@ class _Sweep:
     name: str = field(default_factory=lambda: secrets.token_hex(8))  # no two sweeps have the same
     run_now: int = 0
     running: dict[Future[list[Outcome]], Pack] = field(default_factory=dict)
-    begun_elsewhere: deque[Pack] = field(default_factory=deque)  # by another sweep, which may be dead: they come last
+    begun_elsewhere: list[Pack] = field(default_factory=list)  # by another sweep, which may be dead: they come last
     suspects: deque[Pack] = field(default_factory=deque)  # were out when a worker died: run alone to see which it was
     on_trial: Pack | None = None  # the suspect that is out alone
     done: set[str] = field(default_factory=set)  # as far as it was looked up
@@ -251,7 +250,8 @@ class _Sweep:
                 self._submit(pack)
         # Nothing of one's own is left, and a worker would be idle: what another sweep began is not waited for.
         while not self.waiting and self.begun_elsewhere and len(self.running) < max(1, limit // _IN_RESERVE):
-            pack = self.begun_elsewhere.pop()
+            # Any of them, so that several sweeps that have come to their end do not all run the same.
+            pack = self.begun_elsewhere.pop(secrets.randbelow(len(self.begun_elsewhere)))
             pack = pack.only(self._without_row(set(pack.keys)))
             if pack.keys:
                 self._submit(pack)

@@ -1,17 +1,29 @@
-"""What is to be run: a list of configs, from a spec file or from a figure; how it is packed."""
+"""What is to be run: configs from a spec file or a figure; how they are packed; what a worker does with a pack."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import linecache
+import logging
 import sys
+import time
+import traceback
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
+from pydantic import ValidationError
+
 from parityscope.core.errors import InvalidInput
-from parityscope.records import Config
+from parityscope.core.threads import single_threaded
+from parityscope.records import Config, Outcome, Result, Row
+from parityscope.training.checkpoint import checkpoints_in
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,13 +55,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pack:
-    """Configs of one class that are run and stored together.
-
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> pack = Pack((WorkedExample(temperature=0.1), WorkedExample(temperature=0.2)), ("first", "second"))
-    >>> pack.only({"second"}).configs[0].temperature, [single.keys for single in pack.singles()]
-    (0.2, [('first',), ('second',)])
-    """
+    """Configs of one class that are run and stored together."""
 
     configs: tuple[Config, ...]
     keys: tuple[str, ...]
@@ -70,11 +76,6 @@ def packs_of(work: Work) -> list[Pack]:
 
     Packs depend on the list of configs alone, never on workers or on what is already done, so that a resumed sweep
     packs as the first one did and gives the same bits.
-
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> configs = tuple(WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3))
-    >>> [len(pack.configs) for pack in packs_of(Work("temperatures", configs, pack=2))]
-    [2, 1]
     """
     if work.pack is not None and work.pack < 1:
         raise InvalidInput(f"a pack holds at least 1 config, got {work.pack}")
@@ -125,11 +126,7 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
 
 
 def spec_module(source: str, filename: str) -> ModuleType:
-    """Return the module of a spec's text, the same one for the same text, in every process that asks.
-
-    >>> spec_module("x = 1", "a.py") is spec_module("x = 1", "b.py")
-    True
-    """
+    """Return the module of a spec's text, the same one for the same text, in every process that asks."""
     name = f"parityscope_spec_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     if name not in sys.modules:
         module = ModuleType(name)
@@ -144,3 +141,84 @@ def spec_module(source: str, filename: str) -> ModuleType:
             del sys.modules[name]
             raise
     return sys.modules[name]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pack as it travels: names and JSON only, so that a worker needs no file of the client's."""
+
+    source: str | None
+    configs: tuple[tuple[str, str, str, str], ...]  # (module, class, fields as JSON, code)
+
+
+def task_of(pack: Pack) -> Task:
+    """Return the task of a pack."""
+    return Task(
+        pack.source,
+        tuple((type(c).__module__, type(c).__qualname__, c.model_dump_json(), c.code()) for c in pack.configs),
+    )
+
+
+def check_configs_travel(work: Work) -> None:
+    """Refuse a config that would not be the same after the journey through JSON (NaN and infinities are not)."""
+    for config in work.configs:
+        try:
+            same = type(config).model_validate_json(config.model_dump_json()) == config
+        except ValidationError:
+            same = False
+        if not same:
+            raise InvalidInput(f"config {config} changes when written as JSON: use finite numbers, text, lists, dicts")
+
+
+def run_task(task: Task, checkpoints: Path | None = None) -> list[Outcome]:
+    """Run a pack on one thread, long trainings with a place for their checkpoints; the entry point of every worker."""
+    with single_threaded(), checkpoints_in(checkpoints):
+        return run_task_on_all_threads(task)
+
+
+def run_task_on_all_threads(task: Task) -> list[Outcome]:
+    """Run a pack with as many threads as torch has."""
+    if task.source is not None:
+        spec_module(task.source, "the sweep's spec")
+    return _run_pack([_config(*described) for described in task.configs])
+
+
+def _config(module: str, name: str, fields: str, code: str) -> Config:
+    """Return a config that has arrived; a worker with other source must not make rows of the sender's address."""
+    config: Config = attrgetter(name)(import_module(module)).model_validate_json(fields)
+    if config.code() != code:
+        raise InvalidInput(
+            f"the source of {name} is not the same here as where the work was handed out (code {config.code()}, not"
+            f" {code}): it was edited meanwhile, or this machine has another version; run again with the same one"
+        )
+    return config
+
+
+def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
+    """Run configs of one class in one program; when that fails one by one, so that each fails for itself."""
+    if len(configs) > 1:
+        started = time.perf_counter()
+        try:
+            results = type(configs[0]).run_batch(configs)
+            seconds = (time.perf_counter() - started) / len(configs)
+            return [_outcome(config, result, seconds) for config, result in zip(configs, results, strict=True)]
+        except Exception:
+            name = type(configs[0]).__name__
+            _LOG.warning("%d configs of %s failed together and are run one by one:", len(configs), name, exc_info=True)
+    return [_run_one(config) for config in configs]
+
+
+def _run_one(config: Config) -> Outcome:
+    started = time.perf_counter()
+    try:
+        result = config.run()
+        return _outcome(config, result, time.perf_counter() - started)
+    except Exception:
+        return Outcome(seconds=time.perf_counter() - started, traceback=traceback.format_exc())
+
+
+def _outcome(config: Config, result: Result, seconds: float) -> Outcome:
+    """Return a result as it is stored; what cannot be stored fails here, with the run's own traceback."""
+    outcome = Outcome.of(Result(Row.of(config, result).numbers, result.arrays), seconds)
+    json.dumps(outcome.numbers)
+    return outcome
