@@ -7,7 +7,7 @@ from parityscope.apps.reference import _shipped
 from parityscope.apps.reference_models import PROBLEMS, measure_models
 from parityscope.core.errors import InvalidInput
 from parityscope.language_models.packaged import PACKAGED
-from parityscope.papers.w.measured_studies import EntropyStudy, StudyNumbers
+from parityscope.language_models.study import EntropyStudy, StudyNumbers
 from parityscope.records import rows_in
 from tiny_language_models import save_tiny
 

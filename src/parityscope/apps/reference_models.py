@@ -10,7 +10,7 @@ from rich.console import Console
 
 from parityscope.core.errors import InvalidInput, MissingExtra
 from parityscope.language_models.packaged import PACKAGED, PackagedModel, prepared_model
-from parityscope.papers.w.measured_studies import EntropyStudy, StudyRow
+from parityscope.language_models.study import EntropyStudy, StudyRow
 from parityscope.records import Store
 
 PROBLEMS = 80
@@ -58,8 +58,8 @@ def _measured(model: PackagedModel, store: Store, cache: Path) -> StudyRow:
         raise InvalidInput(f"PARITYSCOPE_DATA names no folder with {_DATA}")
     from parityscope.apps.terminal.progress import entropy_progress
     from parityscope.language_models.loading import load_language_model
+    from parityscope.language_models.study import run_study
     from parityscope.language_models.word_problems import read_word_problems
-    from parityscope.papers.w.entropy_study import run_study
 
     problems = list(read_word_problems(data, limit=PROBLEMS))
     with entropy_progress(Console(stderr=True)) as on_progress:

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from parityscope.papers.figure import Stage
 
 if TYPE_CHECKING:
+    from parityscope.language_models.study import StudyProgress
     from parityscope.papers.claim import Claim
-    from parityscope.papers.w.measured_studies import StudyProgress
     from parityscope.runs import SweepProgress
     from parityscope.training.learning import TrainingProgress
 
@@ -235,7 +235,7 @@ def entropy_progress(console: Console) -> Iterator[Callable[[StudyProgress], Non
     """Show how many problems every model has read, with the time left.
 
     >>> import io
-    >>> from parityscope.papers.w.measured_studies import StudyProgress
+    >>> from parityscope.language_models.study import StudyProgress
     >>> for terminal in (True, False):
     ...     console = Console(file=io.StringIO(), width=140, force_terminal=terminal, color_system=None)
     ...     with entropy_progress(console) as show:
