@@ -21,10 +21,10 @@ from parityscope.apps.reference import (
 )
 from parityscope.core.errors import InvalidInput
 from parityscope.language_models.packaged import PACKAGED
+from parityscope.language_models.study import EntropyStudy, StudyNumbers
 from parityscope.papers.h1.figures.figure_1 import WorkedExample
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import needs_of, stored_claims, stored_rows, work_of
-from parityscope.papers.w.measured_studies import EntropyStudy, StudyNumbers
 from parityscope.records import Outcome, Store, StoredRow, rows_in
 from parityscope.runs.spec import spec_module
 from tiny_language_models import save_tiny

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from parityscope import InvalidInput
-from parityscope.language_models.attention import read_attention
 from parityscope.language_models.loading import fingerprint, load_language_model
+from parityscope.language_models.measures import read_attention
 from parityscope.language_models.packaged import PACKAGED, prepared_model
 from tiny_language_models import save_tiny, tiny_network
 

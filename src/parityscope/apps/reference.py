@@ -24,11 +24,11 @@ from torch import Tensor
 from parityscope.core.errors import InvalidInput, MissingExtra
 from parityscope.core.threads import single_threaded
 from parityscope.language_models.packaged import PACKAGED, PackagedModel, prepared_model
+from parityscope.language_models.study import EntropyStudy, StudyRow
 from parityscope.papers.claim import computed
 from parityscope.papers.figure import PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import claim_check, needs_of, work_of
-from parityscope.papers.w.measured_studies import EntropyStudy, StudyRow
 from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow, read_text, rows_in, write_text
 from parityscope.runs import Work
 
@@ -318,8 +318,8 @@ def _measured(model: PackagedModel, store: Store, cache: Path) -> StudyRow:
         raise InvalidInput(f"PARITYSCOPE_DATA names no folder with {_DATA}")
     from parityscope.apps.terminal.progress import Progress
     from parityscope.language_models.loading import load_language_model
+    from parityscope.language_models.study import run_study
     from parityscope.language_models.word_problems import read_word_problems
-    from parityscope.papers.w.entropy_study import run_study
 
     problems = list(read_word_problems(data, limit=PROBLEMS))
     with Progress(Console(stderr=True)) as progress:

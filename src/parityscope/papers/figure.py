@@ -139,7 +139,13 @@ def claims_say_it(rows: Sequence[Row[Any, Any]]) -> Sequence[Finding]:
 
 @dataclass
 class FigureSpec:
-    """One of several figures in a file; see `PaperFigure`."""
+    """One of several figures in a file; see `PaperFigure`.
+
+    >>> from parityscope.papers.registry import load_figure
+    >>> figure = load_figure("W-figure-5")
+    >>> isinstance(figure, FigureSpec), isinstance(figure, PaperFigure)
+    (True, True)
+    """
 
     ID: str
     TITLE: str

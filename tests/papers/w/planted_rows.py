@@ -6,10 +6,10 @@ import torch
 
 from harness.planted import Planted, World
 from parityscope.language_models.measures import COMPARISONS, MEASURES
+from parityscope.language_models.study import EntropyStudy, ModelNumbers, StudyNumbers
 from parityscope.language_models.summary import compare
 from parityscope.papers.claim import Context
 from parityscope.papers.w.answers import WeakestAnswer
-from parityscope.papers.w.measured_studies import EntropyStudy, ModelNumbers, StudyNumbers
 from parityscope.papers.w.settings import DecoderRow, smoke
 from parityscope.papers.w.three_steps import ThreeStepNumbers
 from parityscope.records import Result, Row

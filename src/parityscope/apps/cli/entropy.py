@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from parityscope.apps.cli.application import QUIET, app, errors, interruptible
+from parityscope.core.errors import naming_the_extra
 
 
 @app.command()
@@ -51,10 +52,13 @@ def entropy(
     from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.tables import show_study
     from parityscope.language_models.loading import load_language_model
+    from parityscope.language_models.study import run_study, study_json
     from parityscope.language_models.word_problems import OWN_PROBLEMS, read_word_problems
-    from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
     from parityscope.records import Store
 
+    if out is not None:  # now, since hours would be lost if the plotting library were missing
+        with naming_the_extra():
+            from parityscope.papers.w.figures.language_models import draw_study
     path = data or OWN_PROBLEMS
     problems = list(
         read_word_problems(path, question=question, solution=solution, answer=answer, separator=separator, limit=limit)

@@ -11,8 +11,8 @@ import rich.progress
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from parityscope.language_models.study import StudyProgress
     from parityscope.papers.figure import Stage
-    from parityscope.papers.w.measured_studies import StudyProgress
     from parityscope.runs import SweepProgress
     from parityscope.training.learning import TrainingProgress
 

@@ -21,9 +21,9 @@ from parityscope.apps.chain_of_thought import ChainPair, looks, on_the_secret
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.tables.table import listed
 from parityscope.language_models.measures import COMPARISONS, MEASURES
+from parityscope.language_models.study import StudyRow, lower_share, means
 from parityscope.language_models.word_problems import VARIANTS
 from parityscope.papers.figure import SCALES, PaperFigure
-from parityscope.papers.w.measured_studies import StudyRow, lower_share, means
 from parityscope.runs import Summary
 from parityscope.training import learning
 from parityscope.training.decoders import DecoderRun
@@ -302,7 +302,7 @@ def show_study(console: Console, row: StudyRow) -> None:
 
     >>> import io
     >>> console = Console(file=io.StringIO(), width=120)
-    >>> from parityscope.papers.w.measured_studies import EntropyStudy, StudyNumbers
+    >>> from parityscope.language_models.study import EntropyStudy, StudyNumbers
     >>> from parityscope.records import Row
     >>> numbers = StudyNumbers(data="own.jsonl", problems=8, too_long=2, models=(), second_against_first=None)
     >>> show_study(console, Row(EntropyStudy(models=(), problems="9b2e", seed=0), numbers))

@@ -8,10 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 from parityscope.language_models.measures import MATCHED, MEASURES, PAPER
-from parityscope.language_models.summary import Interval
-from parityscope.papers.claim import Claim, Context, Measurement, untested
-from parityscope.papers.criterion import Between, Clause, above, below
-from parityscope.papers.w.measured_studies import (
+from parityscope.language_models.study import (
     COMMAND,
     PANELS,
     ModelNumbers,
@@ -20,6 +17,9 @@ from parityscope.papers.w.measured_studies import (
     lower_share,
     shown_studies,
 )
+from parityscope.language_models.summary import Interval
+from parityscope.papers.claim import Claim, Context, Measurement, untested
+from parityscope.papers.criterion import Between, Clause, above, below
 
 _FEWEST_PROBLEMS = 30  # below, an interval over problems says little
 

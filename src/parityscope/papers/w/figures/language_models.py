@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from parityscope.core.drawing import colour, new_figure
+from parityscope.core.drawing import colour, new_figure, themed, write_figure
 from parityscope.language_models.measures import COMPARISONS, MEASURES
-from parityscope.language_models.word_problems import VARIANTS, Variant
-from parityscope.papers.figure import SCALES, Column, FigureSpec, table_of
-from parityscope.papers.w import measured_studies
-from parityscope.papers.w.measured_studies import (
+from parityscope.language_models.study import COMMAND as _COMMAND
+from parityscope.language_models.study import (
     PANELS,
     EntropyStudy,
     ModelNumbers,
@@ -25,6 +24,10 @@ from parityscope.papers.w.measured_studies import (
     means,
     shown_studies,
 )
+from parityscope.language_models.word_problems import VARIANTS, Variant
+from parityscope.papers.figure import SCALES, Column, FigureSpec, table_of
+from parityscope.records import Store
+from parityscope.records.export import write_numbers
 
 _COLOUR_OF: dict[Variant, int] = {"no CoT": 0, "CoT": 1, "shuffled CoT": 3}
 
@@ -49,7 +52,7 @@ def _draw_studies(rows: Sequence[StudyRow], height: float, draw: Callable[[Any, 
         axes.axis("off")
         text = "No language model has been measured in this folder. To measure one and draw this figure:\n\n"
         where: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
-        axes.text(0.5, 0.5, text + measured_studies.COMMAND, fontsize=10, **where)
+        axes.text(0.5, 0.5, text + _COMMAND, fontsize=10, **where)
         return figure
     figure = Figure(figsize=(13, height * len(studies)), layout="constrained")
     for part, study in zip(figure.subfigures(len(studies), 1, squeeze=False)[:, 0], studies, strict=True):
@@ -166,7 +169,7 @@ def _of_layer(reduction: str, other: Variant) -> Callable[[_Line], str]:
 class _StudyFigure(FigureSpec):
     """A figure of the studies that a command of its own stores, since the user gives the models."""
 
-    COMMAND = measured_studies.COMMAND
+    COMMAND = _COMMAND
     STORED = EntropyStudy
 
 
@@ -212,3 +215,18 @@ FIGURES = (
         ),
     ),
 )
+
+
+def draw_study(out: Path) -> list[Path]:
+    """Draw both figures from all studies stored in a folder, write their numbers beside them, return the PNG files.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in draw_study(Path(folder)) if path.exists()]
+    ['W-figure-6.png', 'W-figure-7.png']
+    """
+    rows = Store(out / "store").rows_of(EntropyStudy)
+    for figure in FIGURES:
+        write_figure(themed(figure.plot, rows), out / "figures", figure.ID)
+        write_numbers(rows, out / "figures", figure.ID)
+    return [out / "figures" / f"{figure.ID}.png" for figure in FIGURES]

@@ -10,19 +10,24 @@ from parityscope import InvalidInput, attention_entropy
 from parityscope.apps.cli import main
 from parityscope.apps.reproduce import reproduce
 from parityscope.core.drawing import themed
+from parityscope.language_models import study as entropy_study
 from parityscope.language_models.loading import load_language_model
-from parityscope.language_models.measures import MATCHED, MEASURES, PAPER
-from parityscope.language_models.measuring import measure_problems
+from parityscope.language_models.measures import MATCHED, MEASURES, PAPER, measure_problems
+from parityscope.language_models.study import (
+    EntropyStudy,
+    ProblemReading,
+    run_study,
+    study_json,
+)
 from parityscope.language_models.word_problems import OWN_PROBLEMS, VARIANTS, WordProblem, read_word_problems
 from parityscope.papers.claim import check
-from parityscope.papers.registry import load_figure, named_claims
+from parityscope.papers.registry import named_claims
 from parityscope.papers.results import claims_context
-from parityscope.papers.w import entropy_study
-from parityscope.papers.w.entropy_study import draw_study, run_study, study_json
-from parityscope.papers.w.measured_studies import FIGURE_IDS, EntropyStudy, ProblemReading
+from parityscope.papers.w.figures.language_models import FIGURES, draw_study
 from parityscope.records import Store
 from tiny_language_models import save_tiny
 
+FIGURE_IDS = [figure.ID for figure in FIGURES]
 PROBLEMS = list(read_word_problems(OWN_PROBLEMS))
 
 
@@ -116,8 +121,8 @@ def test_two_models_are_compared_head_by_head(folders, tmp_path):
     assert found.heads_lower.value == pytest.approx((difference < 0).double().mean().item())
     rows = store.rows_of(EntropyStudy)
     assert [model.name for one in rows for model in one.numbers.models] == ["first", "second"]
-    for name in FIGURE_IDS:
-        figure = themed(load_figure(name).plot, rows)
+    for shown in FIGURES:
+        figure = themed(shown.plot, rows)
         labels = {text.get_text() for part in figure.subfigs for axes in part.axes for text in _legend(axes)}
         assert {"no CoT", "CoT", "shuffled CoT", "CoT, second"} <= labels
 
@@ -141,8 +146,8 @@ def test_json_holds_every_measure_with_intervals(folders):
 def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_path):
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     empty = (tmp_path / "report.html").read_text()
-    assert "Not measured here. parityscope entropy --model" in empty
-    assert "not testable here" in empty
+    assert "parityscope entropy --model" in empty
+    assert "not testable here: no rows" in empty
     run_study(folders[:1], PROBLEMS[:2], load_language_model, data="own", store=Store(tmp_path / "store"))
     before = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
     assert {path.name for path in draw_study(tmp_path)} == {f"{name}.png" for name in FIGURE_IDS}
@@ -150,8 +155,8 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     page = (tmp_path / "report.html").read_text()
     assert page.count("parityscope entropy --model FOLDER_OR_NAME") >= len(FIGURE_IDS)
-    assert "first (float32), 2 problems" in page
-    assert "Not measured here" not in page
+    assert "<td>first</td><td>float32</td><td>2</td>" in page
+    assert "not testable here: no rows" not in page
 
 
 EVERYWHERE = (-0.1, -0.1, -0.1)
