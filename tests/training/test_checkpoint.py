@@ -5,7 +5,7 @@ from parityscope import RECIPES, InvalidInput, draw_problems
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import load_checkpoint, save_checkpoint
 from parityscope.training.descent import TrainingState, descend, make_optimiser
-from parityscope.training.objectives import population_objective
+from parityscope.training.sources import population_objective
 
 PROBLEMS = draw_problems(10, 2, range(3))
 

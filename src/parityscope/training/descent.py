@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from parityscope.core.errors import InvalidInput
 from parityscope.training.parts import Part
 from parityscope.training.recipes import Recipe
-from parityscope.training.steps.first_order import Adam, GradientDescent, Optimiser, Stepper
-from parityscope.training.steps.normalised import NormalisedMomentum
+from parityscope.training.steps.first_order import Adam, GradientDescent, NormalisedMomentum, Optimiser, Stepper
 
 
 class Evaluation(NamedTuple):

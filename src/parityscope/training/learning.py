@@ -139,7 +139,7 @@ class LearnedRuns:
     def proved(self) -> tuple[str, ...]:
         """What is proved of every run, in words: that no input is wrong, and what its steps prove.
 
-            >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
+        >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
         ('no face of the code: C ≤ 0.0958 whatever the numbers',)
         """
         worst = [1.0] * len(self.seeds) if self.worst_loss is None else self.worst_loss.tolist()
@@ -155,7 +155,7 @@ class LearnedRuns:
     def frame(self) -> pandas.DataFrame:
         """Return a table of pandas, one row per seed, with a column for every setting in which the runs differ.
 
-            >>> learn(Parity(12, (1, 5)), seeds=range(3)).frame()[["seed", "found", "learned"]]
+        >>> learn(Parity(12, (1, 5)), seeds=range(3)).frame()[["seed", "found", "learned"]]
            seed   found  learned
         0     0  (1, 5)     True
         1     1  (1, 5)     True
