@@ -86,6 +86,31 @@ class TrainingState:
             torch.zeros(runs, dtype=torch.int64),
         )
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as a checkpoint stores it."""
+        return {
+            "step": torch.tensor(self.step),
+            "finished_at": self.finished_at,
+            "diverged": self.diverged,
+            "best_risk": self.best_risk,
+            "best_step": self.best_step,
+            "history_steps": torch.tensor(self.history_steps, dtype=torch.int64),
+            **({"history_risk": torch.stack(self.history_risk)} if self.history_risk else {}),
+        }
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> TrainingState:
+        """Return the state that a checkpoint stored."""
+        return cls(
+            int(tensors["step"]),
+            tensors["finished_at"],
+            tensors["diverged"],
+            tensors["best_risk"],
+            tensors["best_step"],
+            tensors["history_steps"].tolist(),
+            list(tensors["history_risk"].unbind()) if "history_risk" in tensors else [],
+        )
+
     @property
     def active(self) -> Tensor:
         """Which runs still move."""

@@ -380,7 +380,8 @@ def _trained(
     objective = source.objective(model, trained, seeds, chosen, options.engine, options.tolerance)
     optimiser = source.optimiser(model, trained, recipes)
     keeper = Keeper(options.checkpoint, _config(recipes, problems, seeds, options), model, optimiser)
-    state = keeper.resumed() if options.resume else TrainingState.fresh(len(seeds))
+    stored = keeper.stored() if options.resume else None
+    state = TrainingState.fresh(len(seeds)) if stored is None else TrainingState.of(stored)
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,
@@ -393,7 +394,7 @@ def _trained(
             record_every=options.record_every,
             patience_below=source.patience_below,
         )
-    keeper.save(state)
+    keeper.save(state.tensors())
     if options.k_at_most is not None:
         model.phase = phase_by_evidence(model, law_of(trained))
         evidence = evidence or Evidence.certain(model.phase)
@@ -413,7 +414,8 @@ def _observer(
         if options.on_progress is not None:
             finished, accuracy = int((~state.active).sum()), watched.accuracy_bound(risk)
             options.on_progress(TrainingProgress(state.step, int(recipe.steps), risk, accuracy, finished))
-        keeper.save_now_and_then(state)
+        if keeper.due():
+            keeper.save(state.tensors())
 
     return after_step
 
