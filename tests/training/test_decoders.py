@@ -9,8 +9,7 @@ from parityscope import InvalidInput
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import HeldOut, ParitySequences
-from parityscope.training import decoders as allocation
-from parityscope.training import decoders as decoder_measures
+from parityscope.training import decoders
 from parityscope.training.checkpoint import checkpoints_in
 from parityscope.training.decoders import (
     DecoderSettings,
@@ -223,7 +222,7 @@ def test_a_decoder_that_guesses_is_only_glanced_at():
     wrong = torch.randint(2, (2000, 4), generator=torch.Generator().manual_seed(2))
     model = Fixed(wrong)
     found = teacher_forced(model, task.label_positions, tokens)
-    assert model.asked == decoder_measures._GLANCE_TOKENS // 4
+    assert model.asked == decoders._GLANCE_TOKENS // 4
     assert found == 1 - wrong[: model.asked].double().mean().item()
 
 
@@ -273,10 +272,10 @@ def test_thresholds_are_set_where_there_is_glibc(monkeypatch):
             return 1
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
-    assert allocation.keep_freed_memory()
+    assert decoders.keep_freed_memory()
     assert calls == [(-1, 2**30), (-3, 2**25)]  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
 
 
 def test_other_c_libraries_are_left_as_they_are(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert not allocation.keep_freed_memory()
+    assert not decoders.keep_freed_memory()

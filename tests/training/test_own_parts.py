@@ -17,8 +17,8 @@ from parityscope.runs import InProcess, Processes, Training, load_spec, run_swee
 from parityscope.training import checkpoint
 from parityscope.training.build import build_model
 from parityscope.training.descent import make_optimiser, step_scale
-from parityscope.training.objectives import population_objective
 from parityscope.training.parts import Part
+from parityscope.training.sources import population_objective
 
 SEEDS = range(4)
 PROBLEMS = draw_problems(12, 3, SEEDS)

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.files import write_atomically
-from parityscope.training.descent import TrainingState
 from parityscope.training.steps.first_order import Optimiser
 
-_SECONDS_BETWEEN = 2.0  # two checkpoints of one descent
+_SECONDS_BETWEEN = 2.0  # two checkpoints of one training
 _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 
@@ -101,93 +100,40 @@ def load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser
     return {name.removeprefix("state."): value for name, value in tensors.items() if name.startswith("state.")}
 
 
-def save_checkpoint(
-    path: Path,
-    config: dict[str, Any],
-    model: nn.Module,
-    optimiser: Optimiser,
-    state: TrainingState,
-) -> None:
-    """Store a descent on many runs.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> model = nn.Linear(2, 1)
-    >>> with TemporaryDirectory() as folder:
-    ...     place = Path(folder, "training.safetensors")
-    ...     save_checkpoint(place, {}, model, torch.optim.SGD(model.parameters()), TrainingState.fresh(runs=2))
-    ...     read_tensors(place)[0]["state.finished_at"].tolist()  # neither run has stopped
-    [-1, -1]
-    """
-    tensors = {
-        "step": torch.tensor(state.step),
-        "finished_at": state.finished_at,
-        "diverged": state.diverged,
-        "best_risk": state.best_risk,
-        "best_step": state.best_step,
-        "history_steps": torch.tensor(state.history_steps, dtype=torch.int64),
-    }
-    if state.history_risk:
-        tensors["history_risk"] = torch.stack(state.history_risk)
-    save_tensors(path, config, model, optimiser, tensors)
-
-
-def load_checkpoint(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> TrainingState:
-    """Restore model and optimiser in place and return the training state; the config must be the stored one.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> model = nn.Linear(2, 1)
-    >>> optimiser, state = torch.optim.SGD(model.parameters()), TrainingState.fresh(runs=2)
-    >>> state.step = 40
-    >>> with TemporaryDirectory() as folder:
-    ...     save_checkpoint(Path(folder, "run"), {"n": 2}, model, optimiser, state)
-    ...     load_checkpoint(Path(folder, "run"), {"n": 2}, model, optimiser).step
-    40
-    """
-    tensors = load_tensors(path, config, model, optimiser)
-    return TrainingState(
-        int(tensors["step"]),
-        tensors["finished_at"],
-        tensors["diverged"],
-        tensors["best_risk"],
-        tensors["best_step"],
-        tensors["history_steps"].tolist(),
-        list(tensors["history_risk"].unbind()) if "history_risk" in tensors else [],
-    )
-
-
 @dataclass
 class Keeper:
-    """Keeps a descent on disk, if it has a place there: every few seconds, and when asked.
+    """Keeps a training on disk, if it has a place there: model, optimiser and the tensors of its state.
 
     >>> model = nn.Linear(2, 1)
     >>> nowhere = Keeper(None, {"seeds": [0, 1]}, model, torch.optim.SGD(model.parameters()))
-    >>> nowhere.save(TrainingState.fresh(runs=2))
-    >>> nowhere.resumed().step  # a fresh start
-    0
+    >>> nowhere.save({"step": torch.tensor(7)})
+    >>> nowhere.stored() is None, nowhere.due()
+    (True, False)
     """
 
     path: Path | None
     config: dict[str, Any]
     model: nn.Module
     optimiser: Optimiser
+    seconds: float | None = None  # between two checkpoints; none: two
     saved: float = field(default_factory=time.monotonic)
 
-    def resumed(self) -> TrainingState:
-        """Return the state on disk, model and optimiser restored; a fresh one when nothing is there yet."""
-        if self.path is not None and self.path.exists():
-            return load_checkpoint(self.path, self.config, self.model, self.optimiser)
-        return TrainingState.fresh(len(self.config["seeds"]))
+    def stored(self) -> dict[str, Tensor] | None:
+        """Return the state on disk, model and optimiser restored; None when nothing is there yet."""
+        if self.path is None or not self.path.exists():
+            return None
+        return load_tensors(self.path, self.config, self.model, self.optimiser)
 
-    def save(self, state: TrainingState) -> None:
+    def due(self) -> bool:
+        """Say whether the last checkpoint is so many seconds ago."""
+        seconds = _SECONDS_BETWEEN if self.seconds is None else self.seconds
+        return self.path is not None and time.monotonic() - self.saved >= seconds
+
+    def save(self, state: Mapping[str, Tensor]) -> None:
         """Store the state now."""
         if self.path is not None:
-            save_checkpoint(self.path, self.config, self.model, self.optimiser, state)
+            save_tensors(self.path, self.config, self.model, self.optimiser, state)
             self.saved = time.monotonic()
-
-    def save_now_and_then(self, state: TrainingState) -> None:
-        """Store the state if the last time is some seconds ago."""
-        if time.monotonic() - self.saved > _SECONDS_BETWEEN:
-            self.save(state)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

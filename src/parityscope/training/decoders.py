@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -22,110 +21,17 @@ from parityscope.measures import attention_entropy
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import Format, HeldOut, ParitySequences, draw_secret
-from parityscope.training.checkpoint import checkpoint_folder, load_tensors, save_tensors
+from parityscope.training.checkpoint import Keeper, checkpoint_folder
 
+CROSSINGS = (0.99, 0.995, 1.0)  # accuracies whose first evaluation is noted
+_CHECKPOINT_SECONDS = 20.0
+_WATCHED_INPUTS = 128  # whose attention is measured during training
+_ROWS_AT_ONCE = 1024
+_GLANCE_TOKENS = 2048  # as long as these are not nearly all right, the others are not looked at
+_NEARLY = 0.97  # nine standard deviations of them below 0.99, the first crossing
 # Of malloc.h: what mallopt calls the two thresholds, and the largest value that the second one takes.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _LARGEST_MMAP_THRESHOLD = 2**30, 2**25
-
-
-def keep_freed_memory() -> bool:
-    """Let glibc keep freed memory for the next step instead of giving it back to the system; say whether it does.
-
-    By default large buffers go back and every step faults all their pages in again: 10 of the 58 ms of a decoder's
-    step (width 128, 12 links, batch 256). Other C libraries are left as they are.
-
-    >>> keep_freed_memory() in (True, False)
-    True
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # not glibc; a system without a C library by that name
-        return False
-    return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD))
-
-
-_ROWS_AT_ONCE = 1024
-_GLANCE_TOKENS = 2048  # as long as these are not nearly all right, the others are not looked at
-_NEARLY = 0.97  # nine standard deviations of them below 0.99, the first crossing that is noted
-
-
-@torch.no_grad()
-def teacher_forced(model: GPT, positions: Int64[Tensor, " labels"], tokens: Int64[Tensor, "batch T"]) -> float:
-    """Return the share of tokens after `positions` that are right, fed the true past.
-
-    Of a decoder that is far from right only the first 2048 tokens are looked at; 1 means all of them, always.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> with torch.no_grad():
-    ...     _ = model.wte.zero_()  # both tokens equally likely: it says 0
-    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))  # chains 0 0 and 1 1
-    >>> teacher_forced(model, task.label_positions, tokens)
-    0.5
-    """
-    glance = max(1, _GLANCE_TOKENS // len(positions))
-    right = _right(model, positions, tokens[:glance])
-    share = right / (len(tokens[:glance]) * len(positions))
-    if share < _NEARLY or len(tokens) <= glance:
-        return share
-    right += sum(_right(model, positions, rows) for rows in tokens[glance:].split(_ROWS_AT_ONCE))
-    return right / (len(tokens) * len(positions))
-
-
-def _right(model: GPT, positions: Tensor, tokens: Tensor) -> int:
-    return int((model(tokens, positions).argmax(-1) == tokens[:, positions + 1]).sum())
-
-
-def free_running(model: GPT, task: ParitySequences, tokens: Int64[Tensor, "batch T"]) -> float:
-    """Return the share of answers that are right, fed the model's own chain.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> with torch.no_grad():
-    ...     _ = model.wte.zero_()
-    >>> free_running(model, task, task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]])))
-    0.5
-    """
-    generated = model.generate(tokens[:, : task.prompt_length], task.length - task.prompt_length)
-    return float((generated[:, -1] == tokens[:, -1]).double().mean())
-
-
-@torch.no_grad()
-def by_token_stood_on(
-    model: GPT,
-    task: ParitySequences,
-    tokens: Int64[Tensor, "batch length"],
-    maps: Float[Tensor, "batch layers heads T T"],
-) -> Float[Tensor, "2 2"]:
-    """Return the share right and the attention on the secret bit where the chain stands on a 0, and where on a 1.
-
-    A link copies its secret bit where it stands on a 0 and negates it where it stands on a 1. The first link always
-    stands on a 0 and is left out. Rows: right, attention (of the head that gives most); columns: on 0, on 1.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))
-    >>> found = by_token_stood_on(model, task, tokens, model.attention(tokens[:, :-1]))
-    >>> [f"{share:.1f}" for share in found[1]]  # almost even attention on six tokens
-    ['0.2', '0.2']
-    """
-    links = torch.arange(task.n + 1, task.length - 1, device=tokens.device)
-    right = model(tokens, links).argmax(-1) == tokens[:, links + 1]
-    secret = task.attended_secret()[1:].to(tokens.device)
-    looks = maps[..., links, secret]  # (batch, layers, heads, links)
-    found = []
-    for token in (0, 1):
-        here = (tokens[:, links] == token).to(looks.dtype)
-        count = here.sum(0).clamp(min=1)
-        shares = torch.einsum("blhi,bi->lhi", looks, here) / count
-        found.append(torch.stack(((right * here).sum() / here.sum().clamp(min=1), shares.amax((0, 1)).mean())))
-    return torch.stack(found, 1).cpu()
-
-
-CROSSINGS = (0.99, 0.995, 1.0)
-_CHECKPOINT_SECONDS = 20.0
-_WATCHED_INPUTS = 128  # whose attention is measured during training
 
 
 class DecoderSettings(BaseModel):
@@ -277,6 +183,12 @@ def train_decoder(
         return training.outcome(started, cpu_started)
 
 
+def _default_checkpoint(config: DecoderSettings) -> Path | None:
+    folder = checkpoint_folder()
+    name = hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:32]
+    return None if folder is None else folder / f"{name}.safetensors"
+
+
 class _DecoderState:
     """The state of a training between two steps."""
 
@@ -303,9 +215,12 @@ class _DecoderState:
                 f"skip_labels must leave one of {len(self.task.label_positions)} labels, got {config.skip_labels}"
             )
         self.step, self.history, self.losses = 0, DecoderHistory(), torch.zeros(2, device=self.device)
-        self.checkpoint, self.pause, self.saved = checkpoint, checkpoint_seconds, time.monotonic()
-        if checkpoint is not None and checkpoint.exists():
-            self._resume(checkpoint)
+        stored = config.model_dump(mode="json")
+        self.keeper = Keeper(checkpoint, stored, self.model, self.optimiser, checkpoint_seconds)
+        if (state := self.keeper.stored()) is not None:
+            self.step = int(state["steps_taken"])
+            self.losses = state["losses"].to(self.device)
+            self.history = DecoderHistory.of(state)
 
     def finished(self) -> bool:
         if self.step >= self.config.steps:
@@ -362,19 +277,11 @@ class _DecoderState:
         )
 
     def save_now_and_then(self, last: bool = False) -> None:
-        if self.checkpoint is None or (not last and time.monotonic() - self.saved < self.pause):
-            return
-        if last and not self.checkpoint.exists():
-            return  # too short a training to have been worth one
-        state = {"steps_taken": torch.tensor(self.step), "losses": self.losses, **self.history.tensors()}
-        save_tensors(self.checkpoint, _stored(self.config), self.model, self.optimiser, state)
-        self.saved = time.monotonic()
-
-    def _resume(self, checkpoint: Path) -> None:
-        state = load_tensors(checkpoint, _stored(self.config), self.model, self.optimiser)
-        self.step = int(state["steps_taken"])
-        self.losses = state["losses"].to(self.device)
-        self.history = DecoderHistory.of(state)
+        """Store the state if it is due; the last one only beside others: a short training is not worth one."""
+        place = self.keeper.path
+        if self.keeper.due() or (last and place is not None and place.exists()):
+            state = {"steps_taken": torch.tensor(self.step), "losses": self.losses, **self.history.tensors()}
+            self.keeper.save(state)
 
 
 class _Batches:
@@ -398,11 +305,90 @@ class _Batches:
         return self.pool[self._order[place * config.batch : (place + 1) * config.batch]].long()
 
 
-def _stored(config: DecoderSettings) -> dict[str, Any]:
-    return config.model_dump(mode="json")
+@torch.no_grad()
+def teacher_forced(model: GPT, positions: Int64[Tensor, " labels"], tokens: Int64[Tensor, "batch T"]) -> float:
+    """Return the share of tokens after `positions` that are right, fed the true past.
+
+    Of a decoder that is far from right only the first 2048 tokens are looked at; 1 means all of them, always.
+
+    >>> task = ParitySequences(4, (0, 2))
+    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
+    >>> with torch.no_grad():
+    ...     _ = model.wte.zero_()  # both tokens equally likely: it says 0
+    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))  # chains 0 0 and 1 1
+    >>> teacher_forced(model, task.label_positions, tokens)
+    0.5
+    """
+    glance = max(1, _GLANCE_TOKENS // len(positions))
+    right = _right(model, positions, tokens[:glance])
+    share = right / (len(tokens[:glance]) * len(positions))
+    if share < _NEARLY or len(tokens) <= glance:
+        return share
+    right += sum(_right(model, positions, rows) for rows in tokens[glance:].split(_ROWS_AT_ONCE))
+    return right / (len(tokens) * len(positions))
 
 
-def _default_checkpoint(config: DecoderSettings) -> Path | None:
-    folder = checkpoint_folder()
-    name = hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:32]
-    return None if folder is None else folder / f"{name}.safetensors"
+def _right(model: GPT, positions: Tensor, tokens: Tensor) -> int:
+    return int((model(tokens, positions).argmax(-1) == tokens[:, positions + 1]).sum())
+
+
+def free_running(model: GPT, task: ParitySequences, tokens: Int64[Tensor, "batch T"]) -> float:
+    """Return the share of answers that are right, fed the model's own chain.
+
+    >>> task = ParitySequences(4, (0, 2))
+    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
+    >>> with torch.no_grad():
+    ...     _ = model.wte.zero_()
+    >>> free_running(model, task, task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]])))
+    0.5
+    """
+    generated = model.generate(tokens[:, : task.prompt_length], task.length - task.prompt_length)
+    return float((generated[:, -1] == tokens[:, -1]).double().mean())
+
+
+@torch.no_grad()
+def by_token_stood_on(
+    model: GPT,
+    task: ParitySequences,
+    tokens: Int64[Tensor, "batch length"],
+    maps: Float[Tensor, "batch layers heads T T"],
+) -> Float[Tensor, "2 2"]:
+    """Return the share right and the attention on the secret bit where the chain stands on a 0, and where on a 1.
+
+    A link copies its secret bit where it stands on a 0 and negates it where it stands on a 1. The first link always
+    stands on a 0 and is left out. Rows: right, attention (of the head that gives most); columns: on 0, on 1.
+
+    >>> task = ParitySequences(4, (0, 2))
+    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
+    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))
+    >>> found = by_token_stood_on(model, task, tokens, model.attention(tokens[:, :-1]))
+    >>> [f"{share:.1f}" for share in found[1]]  # almost even attention on six tokens
+    ['0.2', '0.2']
+    """
+    links = torch.arange(task.n + 1, task.length - 1, device=tokens.device)
+    right = model(tokens, links).argmax(-1) == tokens[:, links + 1]
+    secret = task.attended_secret()[1:].to(tokens.device)
+    looks = maps[..., links, secret]  # (batch, layers, heads, links)
+    found = []
+    for token in (0, 1):
+        here = (tokens[:, links] == token).to(looks.dtype)
+        count = here.sum(0).clamp(min=1)
+        shares = torch.einsum("blhi,bi->lhi", looks, here) / count
+        found.append(torch.stack(((right * here).sum() / here.sum().clamp(min=1), shares.amax((0, 1)).mean())))
+    return torch.stack(found, 1).cpu()
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc keep freed memory for the next step instead of giving it back to the system; say whether it does.
+
+    By default large buffers go back and every step faults all their pages in again: 10 of the 58 ms of a decoder's
+    step (width 128, 12 links, batch 256). Other C libraries are left as they are.
+
+    >>> keep_freed_memory() in (True, False)
+    True
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # not glibc; a system without a C library by that name
+        return False
+    return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD))

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from parityscope.core.errors import InvalidInput
 from parityscope.training.parts import Part
 from parityscope.training.recipes import Recipe
-from parityscope.training.steps.first_order import Adam, GradientDescent, Optimiser, Stepper
-from parityscope.training.steps.normalised import NormalisedMomentum
+from parityscope.training.steps.first_order import Adam, GradientDescent, NormalisedMomentum, Optimiser, Stepper
 
 
 class Evaluation(NamedTuple):
@@ -85,6 +84,31 @@ class TrainingState:
             torch.zeros(runs, dtype=torch.bool),
             torch.full((runs,), torch.inf, dtype=torch.float64),
             torch.zeros(runs, dtype=torch.int64),
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as a checkpoint stores it."""
+        return {
+            "step": torch.tensor(self.step),
+            "finished_at": self.finished_at,
+            "diverged": self.diverged,
+            "best_risk": self.best_risk,
+            "best_step": self.best_step,
+            "history_steps": torch.tensor(self.history_steps, dtype=torch.int64),
+            **({"history_risk": torch.stack(self.history_risk)} if self.history_risk else {}),
+        }
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> TrainingState:
+        """Return the state that a checkpoint stored."""
+        return cls(
+            int(tensors["step"]),
+            tensors["finished_at"],
+            tensors["diverged"],
+            tensors["best_risk"],
+            tensors["best_step"],
+            tensors["history_steps"].tolist(),
+            list(tensors["history_risk"].unbind()) if "history_risk" in tensors else [],
         )
 
     @property

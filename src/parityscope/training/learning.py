@@ -139,7 +139,7 @@ class LearnedRuns:
     def proved(self) -> tuple[str, ...]:
         """What is proved of every run, in words: that no input is wrong, and what its steps prove.
 
-            >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
+        >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
         ('no face of the code: C ≤ 0.0958 whatever the numbers',)
         """
         worst = [1.0] * len(self.seeds) if self.worst_loss is None else self.worst_loss.tolist()
@@ -155,7 +155,7 @@ class LearnedRuns:
     def frame(self) -> pandas.DataFrame:
         """Return a table of pandas, one row per seed, with a column for every setting in which the runs differ.
 
-            >>> learn(Parity(12, (1, 5)), seeds=range(3)).frame()[["seed", "found", "learned"]]
+        >>> learn(Parity(12, (1, 5)), seeds=range(3)).frame()[["seed", "found", "learned"]]
            seed   found  learned
         0     0  (1, 5)     True
         1     1  (1, 5)     True
@@ -380,7 +380,8 @@ def _trained(
     objective = source.objective(model, trained, seeds, chosen, options.engine, options.tolerance)
     optimiser = source.optimiser(model, trained, recipes)
     keeper = Keeper(options.checkpoint, _config(recipes, problems, seeds, options), model, optimiser)
-    state = keeper.resumed() if options.resume else TrainingState.fresh(len(seeds))
+    stored = keeper.stored() if options.resume else None
+    state = TrainingState.fresh(len(seeds)) if stored is None else TrainingState.of(stored)
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,
@@ -393,7 +394,7 @@ def _trained(
             record_every=options.record_every,
             patience_below=source.patience_below,
         )
-    keeper.save(state)
+    keeper.save(state.tensors())
     if options.k_at_most is not None:
         model.phase = phase_by_evidence(model, law_of(trained))
         evidence = evidence or Evidence.certain(model.phase)
@@ -413,7 +414,8 @@ def _observer(
         if options.on_progress is not None:
             finished, accuracy = int((~state.active).sum()), watched.accuracy_bound(risk)
             options.on_progress(TrainingProgress(state.step, int(recipe.steps), risk, accuracy, finished))
-        keeper.save_now_and_then(state)
+        if keeper.due():
+            keeper.save(state.tensors())
 
     return after_step
 

@@ -22,8 +22,8 @@ from parityscope.models import ParityTransformer
 from parityscope.risk.losses import named_loss
 from parityscope.training.build import build_model
 from parityscope.training.descent import Evaluation, Objective, TrainingState, descend, make_optimiser
-from parityscope.training.objectives import widened_score
 from parityscope.training.recipes import BOUNDED, Recipe
+from parityscope.training.sources import widened_score
 
 RESTARTS = 4
 _BATCH_NUMBERS = 2**24  # bits per minibatch: 16 MB, and as many rows as that allows

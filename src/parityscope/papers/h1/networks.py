@@ -14,7 +14,7 @@ from parityscope.models import FFNN1
 from parityscope.problems import seeded_generator
 from parityscope.risk.losses import named_loss
 from parityscope.training.descent import Evaluation, TrainingState, descend, shares_of
-from parityscope.training.objectives import FreshMean
+from parityscope.training.sources import FreshMean
 from parityscope.training.steps.first_order import Adam
 
 _DRAWN_AT_ONCE = 32  # steps

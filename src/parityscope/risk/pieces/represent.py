@@ -13,9 +13,8 @@ from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Analytic, PiecewiseLinear, Readout
 from parityscope.risk.pieces.agreement import check_analytic, check_linear, check_signs
-from parityscope.risk.pieces.fitted import fitted_pieces
+from parityscope.risk.pieces.fitted import fitted_pieces, logistic, smooth_hinge
 from parityscope.risk.pieces.pieces import TIE, Pieces, accuracy, correlation, hinge, label_noise
-from parityscope.risk.pieces.smooth import logistic, smooth_hinge
 
 HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
 _PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is known of a range serves the next step too

@@ -27,17 +27,10 @@ _LENGTHS = tuple(2.0**power for power in range(-6, 7))
 class GaussNewton(Stepper):
     """Damped Gauss–Newton on log C, every run on its own; a run whose search finds nothing better stays.
 
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.models.positions import orthogonal
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> start = torch.zeros(1, 1, 8, dtype=torch.float64)  # one run, one head, uniform attention over 8 bits
-    >>> model = ParityTransformer(8, 3, 1, 1.0, positions=orthogonal(8), directions=start, readout=Cosine())
-    >>> optimiser = GaussNewton(model, law_of([Parity(8, (1, 4, 6))]))
-    >>> for _ in range(3):
-    ...     optimiser.step()
-    >>> model.score_weights()[0].round(decimals=3).tolist()
-    [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+    >>> from parityscope.training.learning import learn
+    >>> learn(Parity(8, (1, 4, 6)), "one-step", steps=3).found.tolist()  # beyond pairs: Gauss–Newton
+    [[1, 4, 6]]
     """
 
     def __init__(self, model: ParityTransformer, law: Law) -> None:

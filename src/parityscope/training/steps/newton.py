@@ -36,19 +36,10 @@ class DampedNewton(Stepper):
 
     A run for which no length raises log C stays, and is `stuck`: another step would be the same.
 
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.models.positions import harmonics
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> start, law = torch.zeros(1, 1, 4, dtype=torch.float64), law_of([Parity(8, (1, 4))])
-    >>> scale = torch.tensor([2 / 8], dtype=torch.float64).log()
-    >>> code = harmonics(8, 2)
-    >>> model = ParityTransformer(8, 2, 1, 1.0, positions=code, directions=start, log_scale=scale, readout=Cosine())
-    >>> newton = DampedNewton(model, law)
-    >>> for _ in range(6):
-    ...     newton.step()
-    >>> [round(weight, 1) for weight in model.score_weights()[0].tolist()]
-    [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    >>> from parityscope.training.learning import learn
+    >>> learn(Parity(8, (1, 4)), "concave", optimiser="newton", positions="harmonics").found.tolist()
+    [[1, 4]]
     """
 
     def __init__(self, model: ParityTransformer, law: Law) -> None:

@@ -18,7 +18,7 @@ from parityscope.papers.own.again import log_c_by_inputs
 from parityscope.papers.own.domain import PLAIN, SEED, ascend, draws
 from parityscope.papers.own.exponential import PAGE, PROOF, drawn_codes, exponential_head, inside
 from parityscope.problems import Parity
-from parityscope.training.steps.armijo import ArmijoAscent
+from parityscope.training.steps.ascent import ArmijoAscent
 from parityscope.training.steps.log_attention import log_value
 
 _PROBLEMS = (Parity(3, (1,)), Parity(5, (0, 2)), Parity(8, (1, 4, 6)))

@@ -22,7 +22,7 @@ from parityscope.runs import training
 from parityscope.runs.training import Training
 from parityscope.theory.own import ascent_bound
 from parityscope.training.build import build_model
-from parityscope.training.steps.armijo import ArmijoAscent
+from parityscope.training.steps.ascent import ArmijoAscent
 from parityscope.training.steps.log_attention import log_value
 from parityscope.training.steps.mirror import AttentionGradient
 from parityscope.training.steps.newton import DampedNewton

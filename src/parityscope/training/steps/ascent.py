@@ -1,26 +1,107 @@
-"""L-BFGS on log C of one exponential head: Newton's curvature guessed from the last gradients, at the price of two
-products with the code a step.
+"""Ascent on log C by gradients with a searched length: plain, and with a memory of the last ones (L-BFGS).
 
-log C is concave in the head's numbers, so that no two gradients disagree with it (⟨Δz, Δ∇⟩ ≤ 0), and a search for a
-sufficient rise is all that a quasi-Newton step needs.
+The gradients are those of −log C, as a descent computes them. Of one exponential head log C is concave in the trained
+numbers, so that no two gradients disagree with it (⟨Δz, Δ∇⟩ ≤ 0), and a search for a sufficient rise (Armijo's rule) is
+all that a quasi-Newton step needs: Newton's curvature is guessed from the last gradients, at the price of two products
+with the code a step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
+from parityscope.models.readouts import COSINE
 from parityscope.risk import Law
 from parityscope.training.steps.certificate import Certificate, concave_certificate
 from parityscope.training.steps.first_order import Stepper
 from parityscope.training.steps.log_attention import check_fair, log_value
 from parityscope.training.steps.newton import check_exponential, moving_runs
 
+_HALVINGS = 60
 _PAIRS = 20  # changes of the numbers and of the gradient that are remembered
 _RISE = 1e-4  # of what the slope promises
 _CURVED = 1e-14  # |⟨Δz, Δ∇⟩| below this share of |Δz||Δ∇| is rounding
+
+
+def searched(
+    place: Callable[[Tensor], None],
+    value: Callable[[], Tensor],
+    least: Callable[[Tensor], Tensor],
+    length: Float[Tensor, " runs"],
+    searching: Bool[Tensor, " runs"],
+) -> Bool[Tensor, " runs"]:
+    """Halve the lengths, in place, of the runs whose value is below what it must be there; return who found none.
+
+    >>> x, length = torch.zeros(2), torch.tensor([1.0, 4.0])
+    >>> lost = searched(lambda step: x.copy_(step), lambda: -(x - 1).abs(), lambda step: -0 * step, length, x == 0)
+    >>> x.tolist(), lost.tolist()  # the first of 4, 2, 1 that reaches the maximum
+    ([1.0, 1.0], [False, False])
+    """
+    for _ in range(_HALVINGS):
+        place(length)
+        searching = searching & ~(value() >= least(length))
+        if not bool(searching.any()):
+            break
+        length[searching] /= 2
+    return searching
+
+
+class ArmijoAscent(Stepper):
+    """z ← z + η∇log C with the first of 2η, η, η/2, … that raises log C by (η/2)|∇log C|², every run on its own.
+
+    >>> from parityscope.problems import Parity
+    >>> from parityscope.training.learning import learn
+    >>> learn(Parity(8, (1, 4)), "concave", optimiser="armijo").found.tolist()
+    [[1, 4]]
+    """
+
+    def __init__(self, model: ParityTransformer, law: Law) -> None:
+        if model.readout.cosine_series() != COSINE:
+            raise InvalidInput("armijo steps raise log C of the cosine readout: set readout=cosine")
+        check_fair(law, "armijo")
+        super().__init__(model.parameters())
+        self.model, self.law = model, law
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take one step with every run that has not stopped."""
+        before = [p.detach().clone() for p in self.parameters]
+        slopes = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        start = self._value()
+        square = torch.stack([slope.reshape(len(slope), -1).square().sum(-1) for slope in slopes]).sum(0)
+        searching = torch.zeros_like(start, dtype=torch.bool)
+        searching[moving_runs(self.model.directions)] = True
+        length = self._states[0].get("length", torch.full_like(start, 0.5))
+        length = torch.where(searching, 2 * length, length)
+        searching = searched(
+            lambda length: self._place(before, slopes, length),
+            self._value,
+            lambda length: start + length / 2 * square,
+            length,
+            searching,
+        )
+        self._place(before, slopes, torch.where(searching, 0.0, length))
+        self.stuck, self._states[0]["length"] = searching, length
+
+    def certificate(self) -> Certificate:
+        """Return what concavity proves of every run, where the scale is trained; softmax alone is not concave."""
+        if self.model.log_scale is None:
+            nothing = torch.zeros(len(self.model.directions), dtype=torch.float64)
+            return Certificate(nothing + torch.inf, nothing, "nothing")
+        return concave_certificate(self.model, self.law)
+
+    def _value(self) -> Tensor:
+        return log_value(self.model.score_weights(), self.law.mask)
+
+    def _place(self, before: list[Tensor], slopes: list[Tensor], length: Tensor) -> None:
+        for p, old, slope in zip(self.parameters, before, slopes, strict=True):
+            p.copy_(old - length.reshape(-1, *[1] * (p.dim() - 1)) * slope)
 
 
 class LimitedMemory(Stepper):
@@ -28,21 +109,10 @@ class LimitedMemory(Stepper):
 
     A run whose direction leads nowhere forgets what it remembers; one without memory is `stuck`.
 
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.models.positions import harmonics
     >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> start, law = torch.zeros(1, 1, 4, dtype=torch.float64), law_of([Parity(8, (1, 4))])
-    >>> scale = torch.tensor([2 / 8], dtype=torch.float64).log()
-    >>> code = harmonics(8, 2)
-    >>> model = ParityTransformer(8, 2, 1, 1.0, positions=code, directions=start, log_scale=scale, readout=Cosine())
-    >>> optimiser = LimitedMemory(model, law)
-    >>> for _ in range(20):
-    ...     optimiser.zero_grad()
-    ...     (-log_value(model.score_weights(), law.mask).sum()).backward()
-    ...     optimiser.step()
-    >>> [round(weight, 1) for weight in model.score_weights()[0].tolist()]
-    [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    >>> from parityscope.training.learning import learn
+    >>> learn(Parity(8, (1, 4)), "concave", optimiser="lbfgs", positions="harmonics").found.tolist()
+    [[1, 4]]
     """
 
     def __init__(self, model: ParityTransformer, law: Law) -> None:
@@ -89,13 +159,13 @@ class LimitedMemory(Stepper):
     def _searched(self, before: Tensor, direction: Tensor, promised: Tensor, moving: Tensor) -> Tensor:
         """Go the first of 1, ½, ¼, … that raises log C enough; return which runs found one."""
         start, length = self._value(), torch.ones_like(promised)
-        searching = moving.clone()
-        for _ in range(_HALVINGS):
-            self._place(before + length[:, None] * direction)
-            searching &= ~(self._value() >= start + _RISE * length * promised)
-            if not bool(searching.any()):
-                break
-            length[searching] /= 2
+        searching = searched(
+            lambda length: self._place(before + length[:, None] * direction),
+            self._value,
+            lambda length: start + _RISE * length * promised,
+            length,
+            moving,
+        )
         kept = moving & ~searching & (self._value() > start)
         self._place(torch.where(kept[:, None], before + length[:, None] * direction, before))
         return kept

@@ -4,7 +4,22 @@ import torch
 from scipy.optimize import minimize
 
 from parityscope import InvalidInput, Parity, draw_problems, learn
-from parityscope.training.steps.lbfgs import two_loops
+from parityscope.training.steps.ascent import two_loops
+
+
+@pytest.mark.parametrize("mass", ["trained", "k"])
+def test_first_order_steps_learn_too_and_only_ascend(mass):
+    problems, code = draw_problems(8, 2, [1000, 1001]), {"positions": "orthogonal"}
+    run = learn(problems, "concave", [1000, 1001], optimiser="armijo", mass=mass, steps=60, record_every=1, **code)
+    assert run.learned.all()
+    assert (run.history_risk.diff(dim=0) <= 1e-12).all()
+    assert not run.diverged.any()
+
+
+def test_it_needs_the_cosine():
+    with pytest.raises(InvalidInput, match="set readout=cosine"):
+        learn(Parity(8, (1, 2)), "concave", optimiser="armijo", readout="triangle")
+
 
 FRESH = range(1000, 1008)
 
@@ -27,10 +42,11 @@ def test_what_is_no_face_ends_at_newtons_maximum():
     assert (quasi.steps < 300).all()  # it stops by itself
 
 
-def test_a_seed_gives_the_same_numbers_alone_or_in_a_batch():
-    problems = draw_problems(30, 3, range(4))
-    together = learn(problems, "concave", range(4), optimiser="lbfgs", steps=6)
-    alone = learn([problems[2]], "concave", [2], optimiser="lbfgs", steps=6)
+@pytest.mark.parametrize(("optimiser", "n", "steps"), [("armijo", 11, 20), ("lbfgs", 30, 6)])
+def test_a_seed_gives_the_same_numbers_alone_or_in_a_batch(optimiser, n, steps):
+    problems = draw_problems(n, 3, range(4))
+    together = learn(problems, "concave", range(4), optimiser=optimiser, steps=steps)
+    alone = learn([problems[2]], "concave", [2], optimiser=optimiser, steps=steps)
     assert torch.allclose(alone.attention[0], together.attention[2], atol=1e-9, rtol=0)
 
 
