@@ -409,6 +409,7 @@ class SmoothZigZag:
     def __call__(self, s: _Complex, /) -> _Complex:
         """Return the value at every s."""
         i = np.arange(1, self.k + 1)
+        # H1, Eq. (2), on complex numbers
         gain = (-1.0) ** i * (8 * i - 4)
         z = np.asarray(s)[..., None] + 0.5 - i
         return 1 + (gain * 0.5 * (z + np.sqrt(z * z + self.b))).sum(-1)

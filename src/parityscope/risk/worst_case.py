@@ -37,6 +37,7 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
     centred = (score.offset.detach() + (weights.sum(-1) - k) / 2).abs() < 1e-9
     if bool((weights < 0).any()) or not bool(centred.all()):
         return None
+    # D = Σ_j |c_j − 1_B(j)|; beyond 2 some input may lose the most that a bounded readout can.
     distance = (weights - law.mask.to(weights.dtype)).abs().sum(-1).clamp(max=2.0)
     return score.readout.worst_loss(distance, k)
 

@@ -161,6 +161,7 @@ def softmax_derivative_as_printed(
 
 
 def _second_derivative(k: int, tau: float, b: float) -> float:
+    # H1, the bracket of Lemmas 14 and 16
     return 20 / tau**2 + 32 * k**2 / (tau**2 * math.sqrt(b))
 
 

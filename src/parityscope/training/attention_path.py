@@ -88,6 +88,7 @@ def path_gradients(
     """
     (count, n), (paths, m) = x.shape, named.shape
     left = k - m
+    # ε = πλ/(2(n − |A|)) with the λ of the strongest signal; the last gradient is the correlation itself.
     turn = math.pi * wide_phase(n - m, left) / (2 * (n - m)) if left > 1 else 0.0
     total = torch.zeros(paths, n, dtype=torch.float64)
     rows = max(1, _BLOCK // max(paths, n))

@@ -192,6 +192,7 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
         raise InvalidInput("wide_phase has a mass of its own: set wide_phase=False, or mass=k")
     mean_attention = model.attention().mean(-2)
     attended = 1 / mean_attention.detach().square().sum(-1)
+    # `theory.wide_phase` for k ≪ n
     width = (2 / math.pi * ((model.k - 1) * attended).sqrt()).clamp(min=model.k)
     return AdditiveScore(width.unsqueeze(-1) * mean_attention, (model.k - width) / 2, model.readout)
 

@@ -91,6 +91,8 @@ def _rounding(score: AdditiveScore, law: Law, loss: Loss) -> Tensor:
     fastest = square * math.pi * max(abs(wave.frequency) for wave in waves)
     angles, shift = fastest * score.weights.abs().sum(-1), fastest * score.offset.abs()
     longest = chain(law.n) + 6
+    # The phase is known to (h + 6)uΣ|a_j| + 5ku, a product of n factors to Σ(3|a_j| + 3)u; what is above is to spare
+    # (engines.md, "Closed form").
     one = UNIT * (longest * angles + 8 * law.n + 5 * law.mask.sum(-1) + 8 * shift + 4)
     sizes = sum(abs(wave.size) for wave in waves)
     return (2 * sizes + sizes**2) * (one + 8 * UNIT) if square == 2 else sizes * one + 4 * UNIT
@@ -99,6 +101,7 @@ def _rounding(score: AdditiveScore, law: Law, loss: Loss) -> Tensor:
 def _relative_rounding(score: AdditiveScore, law: Law) -> Tensor:
     """Bound the rounding of E[y cos πS] relative to itself, for fair bits: small factors are known as well as large."""
     angle, mask = math.pi / 2 * score.weights, law.mask.to(score.weights.device)
+    # A factor known to 3u|a| is known relative to itself to 3u|a tan a|, and to 3u|a cot a| if it is a sine.
     steep = angle.abs() * torch.where(mask, 1 / angle.tan(), angle.tan()).abs()
     phase = angle.sum(-1) - math.pi / 2 * mask.sum(-1) + math.pi * score.offset
     drift = UNIT * ((chain(law.n) + 6) * angle.abs().sum(-1) + 5 * mask.sum(-1) + 8 * score.offset.abs())
@@ -129,6 +132,7 @@ def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor
         for wave in waves:
             value = value + wave.size**2 / 2 * _mean_cosine(score, law, 2 * wave.frequency, signed=False)
         for one, other in itertools.combinations(waves, 2):
+            # 2·cos a·cos b = cos(a − b) + cos(a + b)
             for beat in (one.frequency - other.frequency, one.frequency + other.frequency):
                 value = value + one.size * other.size * _mean_cosine(score, law, beat, signed=False)
         return value
@@ -166,6 +170,7 @@ def _mean_cosine(score: AdditiveScore, law: Law, frequency: float, *, signed: bo
         phase = angle.sum(-1) / 2 - math.pi / 2 * mask.sum(-1).to(angle.dtype)
         return size * (phase + frequency * math.pi * score.offset).cos()
     sign = 1 - 2 * mask.to(angle.dtype)
+    # E[(±1)^x e^{iax}] = (1 − p) ± p·e^{ia}
     factors = (1 - law.bias) + law.bias * sign * torch.polar(torch.ones_like(angle), angle)
     shift = frequency * math.pi * score.offset
     return (factors.prod(-1) * torch.polar(torch.ones_like(shift), shift)).real

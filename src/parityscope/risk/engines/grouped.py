@@ -96,8 +96,10 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
     for axis, (g, m) in enumerate(zip(parts, counts, strict=True)):
         other = [i for i in range(len(parts)) if i != axis]
         marginal = (prob * slope).sum(other) if other else prob * slope
+        # Of m ones among equal positions each holds m/size on average.
         grad[g.members] = (marginal * m).sum() / len(g.members)
     reach = score_range(c, c.new_zeros(()))
+    # Merging moves S by at most Σ|c_j − c̄| (engines.md, "Grouped").
     merged = sum(g.spread for g in parts) * extent(pieces, *reach).steepest
     bound = merged + visited_rounding(pieces, len(parts), prob.numel(), *reach) + pieces.error
     return RunMean(float((prob * value).sum()), grad, float((prob * slope).sum()), bound, pieces.error_is)

@@ -142,6 +142,8 @@ def _correlation(c: Float[Tensor, " n"], mask: Bool[Tensor, " n"]) -> tuple[Tens
 def _outweighing(c: Tensor, mask: Tensor) -> tuple[Tensor, float]:
     rest, (first, second) = c[~mask], c[mask]
     root = ((first - second).square() + rest.square().sum()).clamp(min=torch.finfo(c.dtype).tiny).sqrt()
+    # Khintchine with Szarek's constant below, Jensen above: the middle of the two, and half of what they leave (both
+    # halved again, as it is half of the inputs).
     low, high = math.sqrt(0.5) * root, root
     return 1 - (rest.sum() + (low + high) / 2) / 2, float((high - low).detach()) / 4
 
@@ -163,6 +165,7 @@ def _spread_out(c: Tensor, mask: Tensor) -> tuple[Tensor, float]:
     # A linear term that is zero in value carries the gradient.
     total = value + ((c - c.detach()) * slope).sum()
     scale = 4 * half_period / math.pi**2
+    # Hoeffding: P(|v| ≥ 9.5‖c‖) ≤ 2·exp(−9.5²/2), and there |v| and its triangle wave differ by at most 4.
     beyond = 0.0 if half_period == 2 else 8 * math.exp(-(_WIDTH**2) / 2)
     # Σ_{odd h > last} h⁻² < 1/(2·last); no use is made of the cosines that make it far smaller.
     return scale * total, scale / (2 * last) + beyond

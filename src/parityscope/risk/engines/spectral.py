@@ -27,13 +27,11 @@ from parityscope.risk.pieces.rounding import UNIT, chain, extent, score_rounding
 _OUTSIDE = 1e-20  # admitted probability of leaving the window
 # sin x ≥ (95/96) x up to x = 1/4, squared: in Esseen's inequality; and Σ 1/m² = π²/6.
 _ESSEEN, _ZETA_2 = (96 / 95) ** 2, math.pi**2 / 6
-_NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-_NEGLIGIBLE) are bounded, not evaluated
+_NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-40) = 4e-18, less than rounding, are bounded and not evaluated
 _BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
-_FIRST_REACH, _LAST_REACH = (
-    1e6,
-    1e9,
-)  # frequencies are scanned up to the first, then four times as far, at most to the last
-BUDGET = 10**8  # frequencies x positions evaluated at most
+# Frequencies are scanned up to the first, then four times as far, at most to the last.
+_FIRST_REACH, _LAST_REACH = 1e6, 1e9
+BUDGET = 10**8  # frequencies x positions evaluated at most: about seven seconds
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,12 @@ class _Window:
     def of(c: Tensor) -> _Window:
         """Return the window that Hoeffding's inequality gives for these weights."""
         reach, energy = float(c.abs().sum()) / 2, float(c.square().sum())
-        half = math.sqrt(energy * math.log(2 / _OUTSIDE) / 2)  # Hoeffding
+        # Hoeffding: P(|S − μ| ≥ t) ≤ 2·exp(−2t²/Σc_j²), since bit j moves S by c_j; solved for t.
+        half = math.sqrt(energy * math.log(2 / _OUTSIDE) / 2)
         outside = 0.0 if half >= reach else _OUTSIDE
+        # No wider than S can reach; the slack keeps a score on the border inside.
         half = min(half, reach * (1 + 1e-9)) + 1e-9
+        # A quarter of the window is added to the period for the quintic that joins its ends.
         return _Window(float(c.sum()) / 2, half, 2.5 * half, outside)
 
 
@@ -66,6 +67,8 @@ class _Jumps:
 
     def coefficients(self, t: Tensor, period: float) -> Tensor:
         """Complex Fourier coefficients at frequencies t > 0."""
+        # By parts over one period: (1/period)·Σ_jumps e^{−itx}·Σ_r J_r/(it)^{r+1}, J_r the jump of the r-th
+        # derivative at x. Horner in 1/(it).
         z = torch.complex(torch.zeros_like(t), -1 / t)  # 1 / (it)
         poly = self.size[:, -1:].to(z.dtype).expand(-1, len(t))
         for r in range(self.size.shape[1] - 2, -1, -1):
@@ -75,6 +78,7 @@ class _Jumps:
 
     def envelope(self, t: Tensor, period: float) -> Tensor:
         """Upper bound of |coefficients|."""
+        # Each term of the sum above in modulus, |e^{−itx}| = 1.
         total, power = self.size.abs().sum(0), 1 / t
         out = torch.zeros_like(t)
         for r in range(len(total)):
@@ -85,6 +89,8 @@ class _Jumps:
 def _quintic(left: Tensor, right: Tensor, width: float) -> Tensor:
     """Coefficients about the start of the quintic with given (f, f', f'') at both ends."""
     h = torch.tensor([width**i for i in range(6)], dtype=torch.float64)
+    # Three coefficients are given by the left end; the right end leaves three equations for the others, here in units
+    # of the width, so that the matrix does not depend on it.
     start = torch.tensor([left[0], left[1], left[2] / 2], dtype=torch.float64)
     rows = torch.tensor([[1.0, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5], [0, 0, 2, 6, 12, 20]], dtype=torch.float64)
     scaled = torch.tensor([right[0], right[1] * width, right[2] * width**2], dtype=torch.float64)
@@ -148,6 +154,7 @@ class _Scan:
         for part in starts.split(max(1, _BLOCK // n)):
             angle = ((part.double() + (per - 1) / 2) * self.base)[:, None] * dev
             psi = torch.complex(angle.cos().mean(1), angle.sin().mean(1))
+            # log|A| ≤ −(n/4)(1 − |ψ|) for the mean phase factor ψ, which moves by at most the slack within a block.
             live = (1 - psi.abs() - slack) * n / 4 < _NEGLIGIBLE
             kept.append(part[live])
             factor.append(psi[live])
@@ -157,9 +164,11 @@ class _Scan:
         """Multiples in [first, last) to evaluate, and the multiple actually reached."""
         n, mean = len(self.c), float(self.c.mean())
         most = max(1, budget // n)
+        # The bound on a block is never smaller than exp(−n/4): here it cannot show that anything is negligible.
         if n / 4 <= _NEGLIGIBLE:
             last = min(last, first + most)
             return torch.arange(first, last), last
+        # Blocks so short that ψ moves by at most 0.025 from their middle.
         fine = int(max(1, min(2**18, 0.05 / (self.spread * self.base + 1e-300))))
         coarse, _, _ = self._alive(torch.arange(first, last, 16 * fine), 16 * fine)
         starts = (coarse[:, None] + fine * torch.arange(16)).flatten()
@@ -167,6 +176,8 @@ class _Scan:
         chosen, count, size = [torch.empty(0, dtype=torch.int64)], 0, max(1, 2**20 // fine)
         for part, psi in zip(starts.split(size), factor.split(size), strict=True):
             i = part[:, None] + torch.arange(fine)
+            # Within a block the factor e^{it·mean c} turns fast and is known; the rest stands still but for the
+            # slack.
             bound = (psi[:, None] * torch.exp(1j * self.base * mean * i.double())).real + slack
             i = i[((1 - bound) * n / 4 < _NEGLIGIBLE) & (i < last)]
             chosen.append(i)
@@ -197,13 +208,18 @@ def _accumulate(
     outside = cos[:, ~mask].prod(1)
     a, b = outside * cos_b.prod(1), outside * sin_b.prod(1)
     both = even * a + odd * b
+    # t and −t are conjugates: twice the real part. Every weight moves μ by half of itself, which adds half of E[L′] to
+    # its gradient, a sum of −2t·Im.
     acc.value += 2 * float(both.real.sum())
     acc.shared -= float((t * both.imag).sum())
+    # ∂/∂c_j of a cosine factor is −(t/2)·tan times the product, and twice the real part counts.
     plain = -t * both.real
     acc.grad += plain @ tan
     k, near_zero = sin_b.shape[1], torch.zeros_like(t)
     if k:  # no hidden bit is left when all of them are heavy
         others = torch.stack([sin_b[:, [i for i in range(k) if i != j]].prod(1) for j in range(k)], 1)
+        # A hidden position has a sine in the odd part: its tangent is taken back, and (t/2)·cos times the other
+        # factors put in its place.
         fix = (t * odd.real * b)[:, None] * tan[:, mask] + (t * odd.real * outside)[:, None] * cos_b * others
         acc.grad[mask] += fix.sum(0)
         near_zero = outside.abs() * (angle[:, mask] * cos_b * others).abs().sum(1)
@@ -219,6 +235,8 @@ def _accumulate(
         )
     )
     acc.value_rounding += 2 * float(weight.sum())
+    # |A(t + s)| ≤ exp(−g(t + s)/4), g = Σ(1 − cos tc_j) = 2·Σ sin²(tc_j/2), and for |s| ≤ base/2
+    # g(t + s) ≥ g(t) − |s||g′(t)| − (s²/2)·Σc_j² (engines.md, Esseen's constant).
     square = cos.square()
     tilt = (square * tan @ c).abs()
     low = 2 * (1 - square).sum(1) - base * tilt - base**2 / 8 * c.square().sum()
@@ -230,6 +248,8 @@ def _beyond(jump: Tensor, density: float, reach: float, period: float) -> float:
 
     Each shell around a jump holds at most density / reach of the probability; the 4 is for shells cut by the window.
     """
+    # 2(1 + ln J) + 4 with J = R·period/2 shells; a jump of the r-th derivative, r ≥ 2, leaves at most v/(πrR^r)
+    # (engines.md, frequencies beyond R).
     log = 6 + 2 * math.log(max(math.e, reach * period / 2))
     total = jump.abs().sum(0).tolist()
     out = total[0] * density / reach * (2 + log) + total[1] * density / reach**2 * (2 / math.pi + log)
@@ -245,7 +265,9 @@ def _value_bound(
     """
     base, jump = 2 * math.pi / w.period, torch.cat([s.size for s in sides])
     unseen = math.exp(-_NEGLIGIBLE)
+    # Esseen: an interval of length 1/R holds at most density/R of the probability.
     density = _ESSEEN * (acc.mass + 2 * reach * unseen)
+    # Σ_{m≤M} 1/m ≤ 1 + ln M, and Σ 1/m^{r+1} ≤ π²/6 for r ≥ 1 (engines.md, frequencies skipped).
     total, many = jump.abs().sum(0).tolist(), [1 + math.log(reach / base)] + [_ZETA_2] * jump.shape[1]
     skipped = sum(v * many[r] / base ** (r + 1) for r, v in enumerate(total))
     return (
@@ -281,6 +303,7 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
     size = extent(pieces, *reachable)
     shift = score_rounding(n, *reachable) * size.steepest
     sides = [_periodic(f, w) for f in pieces.sides()]
+    # The frequency 0 is the mean over a period; around it |A| ≤ 1.
     acc = _Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0)
     scan, first, count, reach = _Scan(c, base), 1, 0, _FIRST_REACH
     while True:
@@ -289,6 +312,7 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
             t = part.double() * base
             p, m = (s.coefficients(t, w.period) for s in sides)
             envelope = 0.5 * (sides[0].envelope(t, w.period) + sides[1].envelope(t, w.period))
+            # L = ½(L₊ + L₋) + y·½(L₊ − L₋): the even part meets A, the odd one (−i)^k B.
             _accumulate(c, mask, t, 0.5 * (p + m), 0.5 * (p - m) * (-1j) ** k, envelope, base, acc)
         count += len(chosen)
         bound = _value_bound(k, pieces, sides, w, acc, (last - 1) * base, size.peak) + shift
@@ -298,10 +322,10 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
         first, reach = last, min(_LAST_REACH, 4 * reach)
 
 
-_MOST_HEAVY = 8
+_MOST_HEAVY = 8  # positions: each pattern of them is a series of its own
 # Seconds, fitted by benchmarks/engine_costs.py: a run, and a frequency at a position.
 _RUN, _ENTRY = 0.02, 7e-8
-_EVERY_FREQUENCY = 160
+_EVERY_FREQUENCY = 160  # n up to which exp(-n/4) is not negligible, so that every frequency is evaluated
 _DIFFUSE = 0.2  # of their mean: what light weights may differ by on average for frequencies to die out soon
 _PATIENCE = 120.0  # seconds a run may take
 _HEAVY = 3.0  # times the root mean square of the weights not heavier than it

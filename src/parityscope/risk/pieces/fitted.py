@@ -71,6 +71,7 @@ def _ellipse_error(f: _Stretch, a: float, b: float, degree: int) -> float:
     """Bound the error of interpolation on [a, b] in exact arithmetic."""
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     z = (f.tips - mid) / half
+    # The ellipse with foci ±1 through z has ρ = |z + √(z² − 1)|; a branch cut's tip is where it must end.
     grow = np.abs(z + np.sqrt(z - 1) * np.sqrt(z + 1)).min() if len(z) else np.inf
     peak = f.peak or partial(_sampled_peak, f.fn)
     best = math.inf
@@ -78,6 +79,7 @@ def _ellipse_error(f: _Stretch, a: float, b: float, degree: int) -> float:
     for rho in (edge ** np.linspace(0.1, 1.0, 10)).tolist():
         if rho > 1:
             across, up = half * (rho + 1 / rho) / 2, half * (rho - 1 / rho) / 2
+            # Trefethen, Approximation Theory and Approximation Practice, Theorem 8.2; any ρ gives a bound.
             best = min(best, 4 * peak(mid, across, up) * rho**-degree / (rho - 1))
     return best
 
@@ -87,6 +89,7 @@ def _fit_rounding(f: _Stretch, a: float, b: float, degree: int) -> float:
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     peak = f.peak or partial(_sampled_peak, f.fn)
     largest = float(np.abs(f.fn(mid + half * np.cos(_angles(degree)) + 0j)).max())
+    # The moduli of the coefficients of T_d add up to at most (1 + √2)^d.
     return UNIT * (64 * peak(mid, half, 0.0) + 2 * (degree + 12) * (1 + math.sqrt(2)) ** (degree + 1) * largest)
 
 
@@ -101,6 +104,7 @@ def _interpolate(fn: _Holomorphic, a: float, b: float, degree: int) -> list[floa
     count, angles = degree + 1, _angles(degree)
     orders = np.arange(count)
     values = fn(mid + half * np.cos(angles) + 0j).real
+    # Discrete orthogonality at the zeros of T_{d+1}.
     chebyshev = np.cos(orders[:, None] * angles) @ values * np.where(orders == 0, 1, 2) / count
     mono = np.polynomial.chebyshev.cheb2poly(chebyshev)
     mono = np.pad(mono, (0, count - len(mono)))
@@ -166,6 +170,7 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
             if low >= high:
                 continue
             zero = anchor - value / slope if slope else 0.0
+            # log(1 + e^w) is singular where w = ±iπ.
             tips = zero + np.array([1j, -1j]) * math.pi / abs(slope) if slope else np.empty(0)
             fn = lambda s, v=value, g=slope, a=anchor, y=y: _softplus(-y * (v + g * (s - a)))  # noqa: E731
             peak = lambda mid, across, up, v=value, g=slope, a=anchor, y=y: _softplus_peak(  # noqa: E731

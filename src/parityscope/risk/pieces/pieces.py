@@ -204,6 +204,7 @@ def recentre(coefs: Tensor, shift: Tensor) -> Tensor:
     [[9.0, 6.0, 1.0]]
     """
     a = [coefs[:, r].clone() for r in range(coefs.shape[1])]
+    # Horner's scheme, repeated: each round leaves one coefficient of the Taylor shift.
     for low in range(len(a) - 1):
         for r in range(len(a) - 2, low - 1, -1):
             a[r] = a[r] + shift * a[r + 1]

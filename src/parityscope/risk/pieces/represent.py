@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
-from parityscope.models.readouts import Analytic, PiecewiseLinear, Readout
+from parityscope.models.readouts import PiecewiseLinear, Readout
 from parityscope.risk.pieces.agreement import check_analytic, check_linear, check_signs
 from parityscope.risk.pieces.fitted import fitted_pieces, logistic, smooth_hinge
 from parityscope.risk.pieces.pieces import TIE, Pieces, accuracy, correlation, hinge, label_noise
@@ -87,16 +89,22 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float,
         return exact if linear.error == 0 else _with_error(exact, linear, loss, reach)
     if smooth is not None and loss in HINGE_POWERS:
         check_analytic(readout, smooth, reach)
-        return _smooth_pieces(smooth, HINGE_POWERS[loss], noise, reach, tolerance)
+        return _made_once(smooth_hinge, noise, smooth, reach, HINGE_POWERS[loss], tolerance)
     return fitted_pieces(readout, loss, noise, reach, tolerance)
 
 
 def _linear_pieces(f: PiecewiseLinear, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
     if loss in HINGE_POWERS:
-        return _hinge_pieces(f, HINGE_POWERS[loss], noise)
+        return _made_once(hinge, noise, f, HINGE_POWERS[loss])
     if loss == "log-correlation":
-        return _correlation_pieces(f, noise)
-    return _logistic_pieces(f, noise, reach, tolerance)
+        return _made_once(correlation, noise, f)
+    return _made_once(logistic, noise, f, reach, tolerance)
+
+
+@lru_cache(maxsize=256)
+def _made_once(make: Callable[..., Pieces], noise: float, *of: Any) -> Pieces:
+    """Return pieces with their label noise; the same ones for every step of a training, since engines keep tables."""
+    return label_noise(make(*of), noise) if noise else make(*of)
 
 
 @lru_cache(maxsize=64)
@@ -106,28 +114,6 @@ def _with_error(pieces: Pieces, f: PiecewiseLinear, loss: str, reach: tuple[floa
     largest = max(map(abs, (*f.values, *ends)))
     steep = 2 * (1 + largest) + f.error if loss == "squared-hinge" else 1.0
     return replace(pieces, error=pieces.error + steep * f.error, domain=reach)
-
-
-@lru_cache(maxsize=64)
-def _hinge_pieces(f: PiecewiseLinear, power: int, noise: float) -> Pieces:
-    return label_noise(hinge(f, power), noise) if noise else hinge(f, power)
-
-
-@lru_cache(maxsize=64)
-def _correlation_pieces(f: PiecewiseLinear, noise: float) -> Pieces:
-    return label_noise(correlation(f), noise) if noise else correlation(f)
-
-
-@lru_cache(maxsize=64)
-def _logistic_pieces(f: PiecewiseLinear, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
-    pieces = logistic(f, domain, tol=tolerance)
-    return label_noise(pieces, noise) if noise else pieces
-
-
-@lru_cache(maxsize=64)
-def _smooth_pieces(f: Analytic, power: int, noise: float, domain: tuple[float, float], tolerance: float) -> Pieces:
-    pieces = smooth_hinge(f, domain, power, tol=tolerance)
-    return label_noise(pieces, noise) if noise else pieces
 
 
 def sign_pieces(score: AdditiveScore, reach: tuple[float, float]) -> Pieces | None:
@@ -144,9 +130,4 @@ def sign_pieces(score: AdditiveScore, reach: tuple[float, float]) -> Pieces | No
     if linear is None:
         return None
     check_signs(score.readout, linear, reach)
-    return _accuracy_pieces(linear)
-
-
-@lru_cache(maxsize=64)
-def _accuracy_pieces(f: PiecewiseLinear) -> Pieces:
-    return accuracy(f)
+    return _made_once(accuracy, 0.0, linear)

@@ -75,6 +75,7 @@ def score_rounding(n: int, low: float, high: float) -> float:
     >>> score_rounding(20, 0.0, 3.0) < 2e-14
     True
     """
+    # Σ|c_j| = high − low, and |offset| is at most the far end.
     return (n + 1) * UNIT * (high - low + max(abs(low), abs(high)))
 
 
@@ -88,4 +89,6 @@ def visited_rounding(pieces: Pieces, n: int, terms: float, low: float, high: flo
     """
     size = extent(pieces, low, high)
     degree = max(side.degree for side in pieces.sides())
+    # The sum and its terms relative to the largest value, and the scores by the steepest slope (engines.md, "Scores",
+    # "Sums").
     return UNIT * (chain(terms) + n + 2 * degree + 4) * size.peak + score_rounding(n, low, high) * size.steepest

@@ -25,7 +25,7 @@ from parityscope.training.steps.newton import check_exponential, moving_runs
 
 _HALVINGS = 60
 _PAIRS = 20  # changes of the numbers and of the gradient that are remembered
-_RISE = 1e-4  # of what the slope promises
+_RISE = 1e-4  # of what the slope promises: what Nocedal and Wright take
 _CURVED = 1e-14  # |⟨Δz, Δ∇⟩| below this share of |Δz||Δ∇| is rounding
 
 
@@ -208,6 +208,7 @@ def two_loops(
     >>> two_loops(torch.tensor([[1.0, 1.0]], dtype=torch.float64), moves, moves @ hessian).tolist()
     [[0.5, 0.125]]
     """
+    # Nocedal and Wright, Numerical Optimization, Algorithm 7.4, every run on its own.
     products = (moves * falls).sum(-1)  # (runs, pairs); 0: no pair
     weights = torch.where(products > 0, 1 / products, 0.0)
     direction, shares = gradient.clone(), []
@@ -215,6 +216,7 @@ def two_loops(
         share = weights[:, pair] * (moves[:, pair] * direction).sum(-1)
         direction = direction - share[:, None] * falls[:, pair]
         shares.append(share)
+    # Their first guess of the inverse Hessian: ⟨Δz, Δ∇⟩/|Δ∇|² of the newest pair times the identity.
     newest = falls[:, -1].square().sum(-1)
     direction = direction * torch.where(newest > 0, products[:, -1] / newest, 1.0)[:, None]
     for pair, share in zip(range(moves.shape[1]), reversed(shares), strict=True):

@@ -183,10 +183,12 @@ def _relation(
     root = curvature.sqrt()
     weighted, target = root[:, None] * lifted, (slope / root)[:, None]
     step = torch.linalg.lstsq(weighted, target, rcond=1e-13, driver="gelsd").solution[:, 0]
+    # To first order the slopes after Newton's step d: a_j − w_j⟨p̃_j, d⟩.
     y = slope - curvature * (lifted @ step)
     rounding = len(y) * _ROUNDING
     remainder = float((y @ lifted).norm() + rounding * (y.abs() @ lifted.norm(dim=1)))
     sizes = torch.linalg.svdvals(weighted)
+    # Rounding the code moves a singular value by at most so much (Weyl).
     least = float(sizes[-1] - rounding * sizes[0]) if len(y) >= lifted.shape[1] else 0.0
     moved = root * (remainder / least) if least > 0 else torch.full_like(y, torch.inf)
     return _Relation(y, remainder, moved, hidden)

@@ -149,6 +149,7 @@ class Adam(FirstOrder):
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         steps = state["step"].item()
+        # Kingma and Ba, Algorithm 1: both means are divided by 1 − β^t, since they start at 0.
         root = (state["exp_avg_sq"].sqrt() / (1 - beta2**steps) ** 0.5).add_(_EPSILON)
         parameter.addcdiv_(state["exp_avg"], root, value=-self._rate / (1 - beta1**steps))
 
@@ -196,5 +197,6 @@ class NormalisedMomentum(FirstOrder):
         steps = state["step"].item()
         mean = state["mean"] / (1 - beta1**steps)
         root = (state["square"] / (1 - beta2**steps)).sqrt().clamp(min=torch.finfo(gradient.dtype).tiny)
+        # Ours: q ← q − a·√(1 + ‖q‖)·m/√v, see above.
         length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self._grow else 1.0
         parameter.sub_(self._rate * length * mean / root)

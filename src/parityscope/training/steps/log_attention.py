@@ -45,6 +45,7 @@ def log_attention(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"])
     sine, cosine = v.sin(), v.cos()
     cot, tan = cosine / sine, sine / cosine
     gradient = math.pi / 2 * torch.where(hidden, cot, -tan)
+    # −∂²/∂u² = −v·d/dv of v·cot v = 1 − v²/3 − v⁴/45 − 2v⁶/945 − … on B, and of −v·tan v elsewhere.
     series = 2 / 3 * v.square() + 4 / 45 * v**4 + 4 / 315 * v**6
     on_hidden = torch.where(v < _SMALL, series, (v / sine).square() - v * cot)
     curvature = torch.where(hidden, on_hidden, v * tan + (v / cosine).square())

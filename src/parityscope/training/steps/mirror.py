@@ -85,6 +85,7 @@ class AttentionGradient(Stepper):
         at = log_attention(c, hidden)
         temperature = model.temperature[moving, None] if isinstance(model.temperature, Tensor) else model.temperature
         change = temperature * sent_back(at.gradient, code)
+        # η = 1/(4·max_j ω_j), ω_j = c_j(g_j² + π²/4) (head of this file)
         eta = 1 / (4 * (c * (at.gradient.square() + math.pi**2 / 4)).amax(-1))
         searching = torch.ones_like(eta, dtype=torch.bool)
         for _ in range(_HALVINGS):
@@ -109,12 +110,14 @@ class AttentionGradient(Stepper):
         if not self.free:
             return torch.isfinite(raised)
         divergence = (new * (new / attention).log()).nan_to_num(nan=0.0).sum(-1).mean(-1) * self.model.k
+        # The inequality at the head of this file, for log C = −L.
         least = value + (gradient * (weights - c)).sum(-1) - divergence / eta
         return raised >= least - 1e-12 * (1 + least.abs())  # both sides are equal for a vanishing step
 
     def certificate(self) -> Certificate:
         """Return what is proved of −log C: by the sum of all steps."""
         model, state = self.model, self._states[0]
+        # L_T ≤ (k/m)·Σ_h KL(U_B‖a_h(0)) / (2·Σ_t η_t)
         bound = state["start"] / (2 * state["etas"])
         unbounded = torch.zeros_like(bound)
         if self.free:

@@ -111,11 +111,13 @@ def newton_direction(
     [2.0, 1.5]
     """
     hessian = weighted_gram(code, curvature)
+    # Scaled to a unit diagonal, pivots say which share of a direction is left once the others are taken out.
     scale = hessian.diagonal(dim1=-2, dim2=-1).clamp(min=torch.finfo(hessian.dtype).tiny).rsqrt()
     factor, failed = torch.linalg.cholesky_ex(scale[..., None] * hessian * scale[..., None, :])
     pivots = factor.diagonal(dim1=-2, dim2=-1).square().amin(-1)
     gradient = torch.cat([sent_back(slope, code), slope.sum(-1, keepdim=True)], dim=-1)
     direction = scale * torch.cholesky_solve((scale * gradient)[..., None], factor)[..., 0]
+    # Beyond that, squaring the code into a Hessian has lost too much: its rows are used as they are.
     for run in ((failed != 0) | ~(pivots > _TRUSTED)).nonzero()[:, 0].tolist():
         direction[run] = _by_rows(lifted_code(code[run] if code.dim() == 3 else code), slope[run], curvature[run])
     return direction
@@ -185,6 +187,7 @@ def _triangular(
             break
         order[i], order[pivot] = order[pivot], order[i]
         work[:, [i, pivot]] = work[:, [pivot, i]]
+        # Householder: away from the sign of its first entry, so that nothing cancels.
         mirror = work[i:, i].clone()
         mirror[0] += math.copysign(length, float(mirror[0]))
         mirror /= mirror.norm()

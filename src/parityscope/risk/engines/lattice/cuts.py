@@ -43,10 +43,14 @@ class Straddle(NamedTuple):
     def of(cls, z: Tensor) -> Straddle:
         """Return model and errors at distances z ≥ 0."""
         beyond, density = torch.special.ndtr(-z), torch.exp(-0.5 * z * z) / _ROOT
+        # For a normal u: E(u − z)₊ = φ(z) − zΦ(−z) and E(u − z)₊² = (1 + z²)Φ(−z) − zφ(z).
         excess = (density - z * beyond).clamp_(min=0.0)
         square = ((1 + z * z) * beyond - z * density).clamp_(0.0, 1.0)
+        # The numbers are those of engines.md, "At a cut". (1) Cantelli, for every law of mean 0 and variance 1.
         cantelli = 1 / (1 + z * z)  # P(u ≥ z) at most
+        # (2) Scarf: ½(√(1 + z²) − z), written so that nothing cancels.
         scarf = 0.5 / (torch.sqrt(1 + z * z) + z)  # E(u − z)₊ at most
+        # (4) by the triangle inequality and E|u| ≤ 1; (5) by E X² with E[u; u ≥ z] ≥ z·P(u ≥ z). Both hold.
         by_size = cantelli + beyond + density
         factor = (1 - 2 * beyond - 2 * density * z).clamp_(min=0.0)
         by_square = torch.sqrt(cantelli * factor + beyond * beyond + density * density)
@@ -68,6 +72,7 @@ def gaussian_moment(order: int, proxy: float) -> float:
     >>> round(gaussian_moment(2, 1.0), 9)
     4.0
     """
+    # ∫ i·t^{i−1}·2e^{−t²/2v²} dt over t > 0.
     return order * 2 ** (order / 2) * math.gamma(order / 2) * proxy**order
 
 
@@ -79,6 +84,7 @@ def gaussian_tail(order: int, proxy: float, at: float) -> float:
     """
     if proxy == 0.0:
         return 0.0
+    # The same integral from `at`: engines.md, "How far to look".
     chance = 2 * math.exp(-0.5 * (at / proxy) ** 2)
     return chance * (1.0, at + proxy**2 / at, at**2 + 2 * proxy**2)[order]
 
@@ -141,6 +147,8 @@ def add_straddling(task: Task, j: int, cells: Cells, totals: Totals) -> None:
     before, after = recentre(side.coefs[j : j + 2], about)
     jump = torch.nn.functional.pad(after - before, (0, max(0, 2 - side.degree))).tolist()
     share = float(task.weight.sum())
+    # What is not modelled is bounded whole: terms beyond the second, |D_i|·E|R|^i, and inputs that cross the cut from
+    # beyond the window, |D_i|·E[|R|^i; |R| > w].
     for order, size in enumerate(jump):
         if order > 2:
             totals.value_bound += share * abs(size) * gaussian_moment(order, cells.proxy)
@@ -192,8 +200,11 @@ class _Around:
         tau /= deviation
         at, low = Straddle.of(tau.abs()), tau < 0
         hard = (column >= self.width).double()  # the cell was counted as beyond the cut
+        # Rounding moves a score by up to `slack`: so much of the cell, in deviations, may cross the cut by it.
         blur = (slack / deviation).clamp_(max=1.0)
         d0, d1, d2 = jump
+        # What is missing is E[(R − d)^i (1{R ≥ d} − 1{d ≤ 0})]. `Straddle` knows z = |τ|, and u → −u serves τ < 0:
+        # P(u ≥ τ) = 1 − P(u ≥ z), E(u − τ)₊ = E(u − z)₊ − τ, E(u − τ)₊² = 1 + τ² − E(u − z)₊².
         beyond = torch.where(low, 1 - at.beyond, at.beyond) - hard
         excess = torch.where(low, at.excess - tau, at.excess) + hard * tau
         value, bound = d0 * beyond + d1 * deviation * excess, abs(d0) * (at.share_error + blur)
@@ -211,6 +222,8 @@ class _Around:
         error += 2 * abs(d2) * deviation * (at.tagged_excess_error + 2 * blur)
         totals.slope_bound += float((error * mass).sum())
         if totals.functional is not None:
+            # The best linear fit of 1{u ≥ τ} under the normal model is Φ(−τ) + φ(τ)u, and that of (u − τ)₊ has the
+            # slope Φ(−τ); u = (R − μ)/σ.
             linear = (d1 * at.density / deviation + 2 * d2 * beyond) * w
             totals.functional[0, row].index_add_(0, index, slope * w - linear * cells.mean[row, index])
             totals.functional[1, row].index_add_(0, index, linear)

@@ -23,8 +23,8 @@ from parityscope.risk.engines.lattice.grid import Cells, Query, Table
 from parityscope.risk.engines.subsets import sums_by_position
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import Pieces, Piecewise
+from parityscope.risk.pieces.rounding import UNIT
 
-_UNIT = 2.0**-53
 _FIRST_CELLS = 1 << 14
 _WORK = 2.2e8  # cells × positions that reach them: about ten seconds with the gradient
 _MOST_CELLS = 1 << 22  # three dozen numbers each at most, and so less than 1.5 GB
@@ -95,6 +95,7 @@ def _cells_for(tolerance: float, bound: float, pieces: Pieces, cells: int) -> in
     aim = 0.4 * max(tolerance - pieces.error, 0.5 * tolerance)
     if bound <= 2 * aim:
         return cells
+    # A kink errs by the density times Var R, of second order in the spacing; a jump by its square root.
     power = 1.0 if max(side.degree for side in pieces.sides()) == 0 else 0.5
     return int(min(2.0 * _MOST_CELLS, cells * (bound / aim) ** power))
 
@@ -118,7 +119,8 @@ def _evaluate(query: Query, table: Table, cells: Cells, pieces: Pieces, function
             where = torch.nonzero(query.label == label).flatten()
             side = pieces.sides()[(label + row + table.flipped) % 2]
             size = scale + float(side.centres.abs().max())
-            slack = 2 * (len(query.positions) + 16) * _UNIT * size
+            # How far rounding moves a score: engines.md, "Rounding".
+            slack = 2 * (len(query.positions) + 16) * UNIT * size
             task = Task(side, where, query.sums[where], query.weight[where], row, slack)
             if side.degree > 2:
                 _add_by_cell(task, cells, pieces.domain, totals)
@@ -141,10 +143,12 @@ def _add_by_range(task: Task, cells: Cells, totals: Totals) -> None:
         low, high = ends[j], ends[j + 1]
         m0, m1, m2 = prefix[:, high] - prefix[:, low]
         u = task.shift + cells.middle - side.centres[j]
+        # E[s + u] and E[(s + u)²] over the range, from the moments of s.
         at_one = m1 + u * m0
         at_two = m2 + u * (m1 + at_one)
         totals.value += float(((c0 * m0 + c1 * at_one + c2 * at_two) * w).sum())
-        spread = (m0 * at_two).clamp_(min=0.0).sqrt_()  # E|S − centre| at most
+        # Cauchy and Schwarz: E|S − centre| is at most this.
+        spread = (m0 * at_two).clamp_(min=0.0).sqrt_()
         terms += (abs(c0) * m0 + abs(c1) * spread + abs(c2) * at_two.abs()) * w
         slopes += (c1 * m0 + 2 * c2 * at_one) * w
         filled = (high > low) * w
@@ -165,7 +169,7 @@ def _add_by_range(task: Task, cells: Cells, totals: Totals) -> None:
 
 def _functional_rounding(cells: Cells) -> float:
     """Return the relative error of the backward pass: a cumulative sum, the steps back, the products with the law."""
-    return _UNIT * (8 * len(cells.programme.steps) + min(cells.size, 1 << 15) + 64 + 2 * cells.size)
+    return UNIT * (8 * len(cells.programme.steps) + min(cells.size, 1 << 15) + 64 + 2 * cells.size)
 
 
 def _add_by_cell(task: Task, cells: Cells, domain: tuple[float, float], totals: Totals) -> None:
@@ -176,13 +180,15 @@ def _add_by_cell(task: Task, cells: Cells, domain: tuple[float, float], totals: 
         s = cells.at + shift
         value, first, second = task.side(s), slope(s), curve(s)
         mass, one, two = cells.mass[row], cells.first[row], cells.second[row]
+        # Taylor to the second order about the cell, whose residue has these moments.
         totals.value += w * float((mass * value + one * first + 0.5 * two * second).sum())
         totals.slope[where] += w * float((mass * first + one * second).sum())
         if totals.functional is not None:
             totals.functional[0, row].add_(first, alpha=w)
             totals.functional[1, row].add_(second, alpha=w)
     size, steep, third = (_largest(task.side, order, domain, cells.reach) for order in (0, 1, 3))
-    share, rounding = float(task.weight.sum()), cells.rounding + 64 * _UNIT
+    share, rounding = float(task.weight.sum()), cells.rounding + 64 * UNIT
+    # What Taylor leaves: sup|L‴|·E|R|³/6 of the value, sup|L‴|·E R²/2 of the slope.
     totals.value_bound += share * (rounding * size + third * gaussian_moment(3, cells.proxy) / 6)
     totals.slope_bound += share * (rounding + _functional_rounding(cells)) * steep
     totals.slope_bound += share * third * gaussian_moment(2, cells.proxy) / 2

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from parityscope.risk.engines.lattice.programme import Programme
 from parityscope.risk.engines.subsets import subset_products, subset_sums
+from parityscope.risk.pieces.rounding import UNIT
 
-_UNIT = 2.0**-53  # relative error of one rounding
 _CANDIDATES = 4096  # spacings tried for one lattice
 _COMMON = 64  # weights that are multiples of a common part: that part is the smallest one divided by at most this
 _DEVIATIONS = 9.0  # of the residue, looked at around a cut; beyond lies 2·exp(−9²/2) = 5e-18
@@ -98,7 +98,8 @@ class Table:
         total = float(used.sum())
         common = float(used.min()) / torch.arange(1, _COMMON + 1, dtype=torch.float64)
         left = (used - (used / common[:, None]).round() * common[:, None]).abs().sum(1)
-        exact = (left <= 4 * _UNIT * total) & (total / common <= cells)
+        # Weights that are multiples of one number leave no residue: nothing is rounded then.
+        exact = (left <= 4 * UNIT * total) & (total / common <= cells)
         if bool(exact.any()):
             return float(common[exact][0])
         target = total / cells
@@ -144,6 +145,7 @@ class Cells:
         programme = Programme(up.long().tolist(), residue.tolist(), p.tolist(), table.hidden.tolist())
         mass, first, second = programme.law()
         mean = float((residue * p).sum())
+        # (R − m)² = R² − 2mR + m²: moments about the mean residue, which goes into the place of the cells.
         second = second.sub_(first, alpha=2 * mean).add_(mass, alpha=mean * mean)
         first = first.sub_(mass, alpha=mean)
         return Cells(
@@ -151,6 +153,7 @@ class Cells:
             table.origin + mean,
             spacing,
             mean,
+            # ρ = Σ|r_j|·max(p_j, 1 − p_j), and v with v² = Σr_j²/4 (Hoeffding).
             float((residue.abs() * torch.maximum(p, 1 - p)).sum()),
             0.5 * float(residue.square().sum().sqrt()),
             mass,
@@ -171,7 +174,7 @@ class Cells:
     @property
     def rounding(self) -> float:
         """The relative error of a mass; moments i have as much relative to reach^i."""
-        return 8 * (len(self.programme.steps) + 16) * _UNIT
+        return 8 * (len(self.programme.steps) + 16) * UNIT
 
     @cached_property
     def mean(self) -> Tensor:
@@ -182,6 +185,7 @@ class Cells:
     def deviation(self) -> Tensor:
         """The standard deviation of R in each cell, never too small by rounding."""
         square = self.second / self.mass.clamp(min=torch.finfo(torch.float64).tiny) - self.mean.square()
+        # The moments err by the rounding times (2ρ)^i (engines.md, "Rounding"); eight times that is added.
         return (square.clamp(min=0.0) + 32 * self.rounding * self.reach**2).sqrt_()
 
     @cached_property
@@ -205,7 +209,7 @@ class Cells:
     def prefix_rounding(self) -> float:
         """The relative error of a prefix sum of as many numbers, without that of the numbers."""
         levels = math.ceil(math.log(max(2, self.size), _PREFIX_BLOCK))
-        return (_PREFIX_BLOCK + 4) * levels * _UNIT
+        return (_PREFIX_BLOCK + 4) * levels * UNIT
 
 
 def prefix_sums(x: Tensor) -> Tensor:

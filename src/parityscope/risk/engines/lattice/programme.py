@@ -48,6 +48,8 @@ class Programme:
         self.rows = 2 if any(hidden) else 1
         self.steps: list[_Step] = []
         self.lengths = [1]  # cells in use before every step, and at the end
+        # A position leaves a cell with the odds of its 1; the probabilities of zeros, one factor for all cells, are
+        # multiplied in now and then, before numbers grow out of range.
         pending = 1.0
         for i, j in enumerate(self.order, 1):
             pending *= 1 - probability[j]
@@ -111,6 +113,7 @@ def _advance(state: Tensor, step: _Step, length: int) -> None:
         if step.hidden:
             source = source.flip(1)
         target = state[:, :, start + up : stop + up]
+        # E(R + r) = E R + r and E(R + r)² = E R² + r(2E R + r), times the mass.
         first = torch.add(source[1], source[0], alpha=r)
         if len(state) == 3:
             second = torch.add(source[1], first).mul_(r).add_(source[2])

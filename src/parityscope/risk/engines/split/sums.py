@@ -142,17 +142,22 @@ def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) ->
     """
     weights, hidden = c.numpy(), mask.numpy()
     mt = table_size(weights.shape[1], int(hidden.sum(1).max()))
+    # Lightest first and hidden ones last: the table side carries no sign, and the last position, the pivot, is
+    # hidden.
     order = np.where(hidden, np.inf, np.abs(weights)).argsort(1, kind="stable")
     cs = pick(weights, order)
     sums = subset_sums(cs[:, :mt])
     place = sums.argsort(1)
     sums = pick(sums, place)
+    # Table sums about their middle have the smallest powers, and so the least rounding.
     origin = 0.5 * (sums[:, :1] + sums[:, -1:])
     odd = subset_sums(pick(hidden.astype(np.float64), order)[:, mt:-1]) % 2
+    # The label and the other hidden bits of a query settle the pivot's bit.
     flag = np.stack([odd, 1 - odd], 1)  # pivot's bit for label +1, -1
     base = subset_sums(cs[:, mt:-1]) + (origin + offset.numpy()[:, None])
     negated = flag * -cs[:, -1:, None]
     negated -= base[:, None]
+    # Queries fall, so that the cuts seen from them rise: neighbouring look-ups stay in the cache.
     query_place = negated.argsort(2)
     query = -pick(negated.reshape(-1, negated.shape[2]), query_place.reshape(-1, negated.shape[2]))
     weight = query_weight = None
@@ -243,6 +248,7 @@ def _range_moments(moments: list[Floats | None], ranks: Ranks, u: Floats) -> Flo
     for order, m in enumerate(moments):
         at = ranks if m is None else m.reshape(-1).take(ranks)
         np.subtract(at[:, :, 1:], at[:, :, :-1], out=mu[:, :, order])
+    # Σ(s + u)^r from Σs^l, l ≤ r, by the binomial theorem, as repeated additions (a Taylor shift).
     for low in range(1, len(moments)):
         for order in range(len(moments) - 1, low - 1, -1):
             mu[:, :, order] += mu[:, :, order - 1] * u
@@ -256,9 +262,11 @@ def _scatter(jumps: list[Floats], ranks: Ranks, coefs: Floats, u: Floats, weight
     """
     degree = coefs.shape[1] - 1
     a = [coefs[:, r, :, None] * float(r) for r in range(1, degree + 1)]
+    # The same shift of the derivative's coefficients, from powers of s + u to powers of s.
     for low in range(degree - 1):
         for r in range(degree - 2, low - 1, -1):
             a[r] = a[r] + u * a[r + 1]
+    # A table sum lies on the piece whose range holds its rank: steps at the ends of ranges, cumulated later.
     inner = torch.from_numpy(ranks[:, :, 1:-1].reshape(-1))
     for into, raw in zip(jumps, a, strict=True):
         slope = raw * weight
@@ -270,6 +278,7 @@ def _scatter(jumps: list[Floats], ranks: Ranks, coefs: Floats, u: Floats, weight
 def _gradient(t: Tables, jumps: list[Floats], slope: Floats) -> tuple[Floats, Floats]:
     """Collect the gradient by weight (R, n) and by offset (R,) from the slopes at table sums and at queries."""
     at = np.zeros_like(t.sums)
+    # Horner: each cumulated jump is a coefficient of the slope as a polynomial of s.
     for jump in reversed(jumps):
         at *= t.sums
         at += torch.from_numpy(jump[:, :-1]).cumsum(1).numpy()
@@ -352,6 +361,7 @@ def rounding_of_look_ups(pieces: Pieces, n: int, k: int, reach: tuple[float, flo
     size = extent(pieces, *reach)
     degree, count = max(side.degree for side in pieces.sides()), max(len(side.centres) for side in pieces.sides())
     prefix = _longest_chain(1 << table_size(n, k))
+    # 2Hu·W for differences of prefix sums, ((d + 1)·pieces + 2d)u·W for shifting and mixing (engines.md, "Split").
     of_moments = UNIT * (2 * prefix + (degree + 1) * count + 2 * degree) * size.total
     return of_moments + UNIT * chain(subset_count(n)) * size.peak + score_rounding(n, *reach) * size.steepest
 
