@@ -106,7 +106,8 @@ class Descents:
 
     def point(self) -> dict[str, Any] | None:
         """Return the highest minimum with its risk, as a counterexample has it; none where there is none."""
-        return self.highest and {**self.highest.model_dump(mode="json"), "value": float(self.highest.risk)}
+        highest = self.highest
+        return None if highest is None else {**highest.model_dump(mode="json"), "value": float(highest.risk)}
 
     def cells(self) -> list[dict[str, Any]]:
         """Return every size and support in plain numbers."""

@@ -171,7 +171,6 @@ CLAIMS = (
         _samples,
         f"{PAGE}, 9",
         seconds=3,
-        figure="H2-samples",
         replay=dict.fromkeys(_POWER.values(), _exponent_again),
     ),
     Claim(

@@ -173,7 +173,6 @@ CLAIMS = (
         _one_step,
         f"{PAGE}, 6",
         seconds=1,
-        figure="P-every-k",
         needs=_one_step_trainings,
         proof=PROOF,
     ),
@@ -184,7 +183,6 @@ CLAIMS = (
         _few_steps,
         f"{PAGE}, 7",
         seconds=1,
-        figure="P-every-k",
         needs=_few_steps_trainings,
     ),
     Claim(

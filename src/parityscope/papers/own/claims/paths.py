@@ -132,7 +132,6 @@ CLAIMS = (
         _paths,
         f"{PAGE}, from examples",
         seconds=1,
-        figure="P-examples-concave",
         proof=PROOF,
         replay=dict.fromkeys((_SIGNAL, _OTHERS, _ASTRAY), _entry_again),
     ),
