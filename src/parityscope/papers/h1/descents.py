@@ -58,7 +58,7 @@ DESCENTS: dict[Scale, list[Ends | FullMatrix]] = {
     ],
 }
 
-_AT_REST = 1e-30  # in 40 digits; double precision ends at 1e-15
+_AT_REST_IN_DIGITS = 1e-30  # in 40 digits; double precision ends at 1e-15
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class Descents:
     def minima(self) -> list[MinimumNumbers]:
         """The minima whose certificate is complete: at rest in 40 digits, convex on a box around."""
         found = [minimum for row in self.rows for minimum in row.numbers.minima]
-        return [one for one in found if one.gradient < _AT_REST and one.least_curvature > 0 and one.radius > 0]
+        return [
+            one for one in found if one.gradient < _AT_REST_IN_DIGITS and one.least_curvature > 0 and one.radius > 0
+        ]
 
     @property
     def highest(self) -> MinimumNumbers | None:
