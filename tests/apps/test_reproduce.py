@@ -240,7 +240,7 @@ def test_the_report_has_every_clause_and_counts_apart_what_cannot_be_refuted():
         assert f"{clause.says} {clause.quantity}: " in page
         assert clause.source in page
     assert "Proof: docs/what-we-found.md" in page
-    assert "distance 2." in page  # the counterexample, by its names
+    assert "value 2." in page  # the counterexample, by its names
 
 
 def test_a_claim_whose_rows_fail_waits_and_the_failure_is_named(tmp_path, monkeypatch):

@@ -24,11 +24,10 @@ CLAIM = Claim(
     ),
     "Section 9, Lemma 0",
     seconds=1,
-    figure="H1-figure-1",
     corrected="Σ_j [a_j] ≤ 2 for every n.",
     replay={},
 )
-UNTESTED = replace(CLAIM, id="P-unknown", clauses=(APART,), corrected=None, replay=None, figure=None)
+UNTESTED = replace(CLAIM, id="P-unknown", clauses=(APART,), corrected=None, replay=None)
 PROVED = replace(
     UNTESTED,
     id="W-lemma-0",
@@ -72,7 +71,8 @@ def test_counts_are_of_each_paper_of_all_papers_and_of_ours():
 
 
 def test_a_page_has_every_clause_with_its_limits_and_source():
-    said = words(printed(100, show_claim, CLAIM, check(CLAIM, Context("smoke")), "smoke"))
+    checked = check(CLAIM, Context("smoke")).model_copy(update={"figure": "H1-figure-1"})
+    said = words(printed(100, show_claim, CLAIM, checked, "smoke"))
     assert said.startswith("H1-lemma-0 H1, Section 9, Lemma 0 Σ_j [a_j] ≤ 1")
     assert (
         "1. the sum is [at most] one: fails measured sum of the terms: 1.5 holds if ≤ 1; refuted if > 1 "

@@ -149,7 +149,7 @@ def test_a_check_that_asks_for_rows_it_did_not_declare_fails_loudly(monkeypatch,
         return halves(context)
 
     claim = claim_of(curious)
-    monkeypatch.setattr("parityscope.papers.registry.named_claims", lambda ids: [claim])
+    monkeypatch.setattr("parityscope.papers.claim.named_claims", lambda ids: [claim])
     with pytest.raises(AssertionError, match="says neither reads_figure nor needs"):
         ClaimCheck(claim="P-halves", scale="smoke").run()
 

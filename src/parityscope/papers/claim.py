@@ -10,9 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from parityscope.core.errors import MissingExtra, naming_the_extra
 from parityscope.core.threads import single_threaded
+from parityscope.papers import paper_of
 from parityscope.papers.criterion import Clause, ClauseVerdict, Criterion, Measured, Verdict, fails, judge, shown
 from parityscope.papers.figure import Scale
-from parityscope.papers.paper import paper_of
+from parityscope.papers.registry import figure_of, named_claims
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.records.code import code_of_value
 
@@ -161,8 +162,6 @@ class Claim:
         Where the paper says it.
     seconds : float
         What the check costs at demo scale on an idle core.
-    figure : str or None
-        The figure of the report that shows it.
     reads_figure : bool
         Whether the check looks at the stored rows of figures.
     needs : callable
@@ -189,7 +188,6 @@ class Claim:
     measure: Callable[[Context], Measurement]
     where: str
     seconds: float
-    figure: str | None = None
     reads_figure: bool = False
     needs: Callable[[Context], Sequence[Config]] = _no_configs
     corrected: str | None = None
@@ -200,6 +198,11 @@ class Claim:
     def paper(self) -> str:
         """The paper's short name: H1, H2, W, or P for the project's own."""
         return paper_of(self.id)
+
+    @property
+    def figure(self) -> str | None:
+        """The figure of the report that shows it, as its paper lists it."""
+        return figure_of(self.id)
 
     @property
     def reads_rows(self) -> bool:
@@ -364,12 +367,16 @@ def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Cont
             claim.id, scale, found is not None, missing=f"{claim.id} has no counterexample that can be replayed"
         )
     checked = check(claim, context) if found is None else found
-    point = checked.evidence.get("counterexample")
-    if point is None:
+    points = checked.evidence.get("counterexample")
+    if points is None:
         reason = f"{claim.id} has no counterexample to replay: at scale {scale} it is {checked.verdict!r}"
         return Replayed(claim.id, scale, found is not None, missing=reason)
     with single_threaded(), naming_the_extra():
-        replays = [_again(claim, *one, route) for one in point.items() if (route := claim.replay.get(one[0]))]
+        replays = [
+            _again(claim, quantity, point, claim.replay[quantity])
+            for quantity, point in points.items()
+            if quantity in claim.replay
+        ]
     return Replayed(claim.id, scale, found is not None, tuple(replays))
 
 
@@ -400,8 +407,6 @@ class ClaimCheck(Config):
         return self._claim().code()
 
     def _claim(self) -> Claim:
-        from parityscope.papers.registry import named_claims
-
         (claim,) = named_claims([self.claim])
         return claim
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
-from parityscope.papers import h1, h2, own, w
+from parityscope.papers import h1, h2, own, paper_of, w
 
 if TYPE_CHECKING:
     from parityscope.papers.claim import Claim
@@ -39,6 +39,15 @@ def load_figure(figure_id: str) -> PaperFigure:
             several = {figure.ID: figure for figure in getattr(module, "FIGURES", ())}
             return cast("PaperFigure", several.get(figure_id, module))
     raise InvalidInput(f"unknown figure {figure_id!r}: choose one of {', '.join(FIGURE_IDS)}")
+
+
+def figure_of(claim_id: str) -> str | None:
+    """Return the figure that shows a claim, if one does.
+
+    >>> figure_of("H1-theorem-5"), figure_of("H1-lemma-19")
+    ('H1-where-it-ends', None)
+    """
+    return next((figure for paper in PAPERS if (figure := paper.figure_of(claim_id)) is not None), None)
 
 
 def claim_names() -> list[str]:
@@ -143,11 +152,9 @@ def figures_and_claims(names: Collection[str] = ()) -> tuple[list[str], list[Cla
     if not names:
         return list(FIGURE_IDS), all_claims()
     of_papers = {figure for paper in PAPERS if paper.name in names for figure in paper.figures}
-    claims = [
-        claim
-        for claim in all_claims()
-        if {claim.id, claim.paper, claim.figure} & set(names) or claim.figure in of_papers
-    ]
+    # Only the files of these are loaded.
+    wanted = [one for one in CLAIM_IDS if {one, paper_of(one)} & set(names) or figure_of(one) in of_papers.union(names)]
+    claims = named_claims(wanted) if wanted else []
     of_claims = {claim.figure for claim in claims if claim.reads_figure or claim.id in names}
     figures = [name for name in FIGURE_IDS if name in names or name in of_papers | of_claims]
     return figures, claims

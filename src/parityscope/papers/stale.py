@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from parityscope.core.errors import MissingExtra
+from parityscope.papers import paper_of
 from parityscope.papers.claim import ClaimCheck, Context
 from parityscope.papers.figure import SCALES
-from parityscope.papers.paper import paper_of
 from parityscope.papers.registry import FIGURE_IDS, PAPERS, all_claims, load_figure, named_claims
 from parityscope.papers.results import claim_check
 from parityscope.records import Config, Store, StoredRow

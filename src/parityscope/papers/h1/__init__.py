@@ -1,6 +1,6 @@
 """H1: transformers whose heads learn a hidden k-parity."""
 
-from parityscope.papers.paper import Paper
+from parityscope.papers import Paper
 
 _FIGURES = (
     "figure-1",
@@ -36,5 +36,12 @@ PAPER = Paper(
         "constants": ("H1-lemma-7", "H1-lemma-14", "H1-lemma-14-derivative", "H1-lemma-15", "H1-lemma-16"),
         "gradients": ("H1-lemma-17",),
         "gradient_bounds": ("H1-lemma-18", "H1-lemma-19"),
+    },
+    shown={
+        "H1-parameter-efficiency": ("H1-proposition-4", "H1-remark-9"),
+        "H1-where-it-ends": ("H1-theorem-5", "H1-theorem-5-entries", "H1-lemma-8"),
+        "H1-success": ("H1-remark-10",),
+        "H1-frozen-attention": ("H1-theorem-11", "H1-remark-12", "H1-remark-13", "H1-corollary-20"),
+        "H1-adjacent-bits": ("H1-proposition-21",),
     },
 )

@@ -54,7 +54,7 @@ DESCENTS: dict[Scale, list[Ends | FullMatrix]] = {
     ],
 }
 
-_AT_REST = 1e-30  # in 40 digits; double precision ends at 1e-15
+_AT_REST_IN_DIGITS = 1e-30  # in 40 digits; double precision ends at 1e-15
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class Descents:
     def minima(self) -> list[MinimumNumbers]:
         """The minima whose certificate is complete: at rest in 40 digits, convex on a box around."""
         found = [minimum for row in self.rows for minimum in row.numbers.minima]
-        return [one for one in found if one.gradient < _AT_REST and one.least_curvature > 0 and one.radius > 0]
+        return [
+            one for one in found if one.gradient < _AT_REST_IN_DIGITS and one.least_curvature > 0 and one.radius > 0
+        ]
 
     @property
     def highest(self) -> MinimumNumbers | None:
@@ -102,7 +104,8 @@ class Descents:
 
     def point(self) -> dict[str, Any] | None:
         """Return the highest minimum with its risk, as a counterexample has it; none where there is none."""
-        return self.highest and {**self.highest.model_dump(mode="json"), "value": float(self.highest.risk)}
+        highest = self.highest
+        return None if highest is None else {**highest.model_dump(mode="json"), "value": float(highest.risk)}
 
     def cells(self) -> list[dict[str, Any]]:
         """Return every size and support in plain numbers."""

@@ -1,6 +1,6 @@
 """H2: two heads that learn a sparse XOR in one gradient step."""
 
-from parityscope.papers.paper import Paper
+from parityscope.papers import Paper
 
 PAPER = Paper(
     name="H2",
@@ -16,4 +16,5 @@ PAPER = Paper(
         "samples": ("H2-samples",),
         "ffnn": ("H2-ffnn",),
     },
+    shown={"H2-error": ("H2-every-input", "H2-initial-variance"), "H2-softmax": ("H2-temperature",)},
 )

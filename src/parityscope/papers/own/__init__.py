@@ -1,6 +1,6 @@
 """P: the project's own results, and figures that are about no single paper."""
 
-from parityscope.papers.paper import Paper
+from parityscope.papers import Paper
 
 PAPER = Paper(
     name="P",
@@ -37,5 +37,10 @@ PAPER = Paper(
         "circle": ("P-theorem-5-circle",),
         "paths": ("P-paths",),
         "examples": ("P-samples", "P-noise-and-bias"),
+    },
+    shown={
+        "P-every-k": ("P-one-step", "P-few-steps"),
+        "P-examples-concave": ("P-paths",),
+        "H2-samples": ("P-samples",),
     },
 )

@@ -14,8 +14,8 @@ from parityscope.papers.attack import Attack, maximise
 from parityscope.papers.claim import Context
 from parityscope.problems import Parity
 
-PAGE = "docs: explanation/bounded-readout"
-PROOF = "explanation/bounded-readout.md"
+BOUNDED = "docs: explanation/bounded-readout"
+BOUNDED_PROOF = "explanation/bounded-readout.md"
 SEED = 0
 PLAIN = "plain Python, input by input"
 

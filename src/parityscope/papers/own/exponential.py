@@ -17,9 +17,9 @@ from parityscope.training.steps.certificate import Certificate, concave_certific
 from parityscope.training.steps.log_attention import log_value
 from parityscope.training.steps.newton import DampedNewton
 
-PAGE = "docs: explanation/concave"
-PROOF = "explanation/concave.md"
-PROOFS = "explanation/concave-proofs.md"
+CONCAVE = "docs: explanation/concave"
+CONCAVE_PROOF = "explanation/concave.md"
+CONCAVE_PROOFS = "explanation/concave-proofs.md"
 ENOUGH = 0.004  # of −log C: the recipes stop here
 
 Supports = Sequence[tuple[int, ...]]

@@ -14,7 +14,6 @@ from parityscope.problems import Parity
 from parityscope.risk import law_of
 from parityscope.training.steps.log_attention import log_correlation
 
-_GAMMA = 1 - math.sqrt(0.5)
 _MOST_STEPS = 4000
 
 

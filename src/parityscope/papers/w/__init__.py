@@ -1,6 +1,6 @@
 """W: transformers that learn parity through chain of thought."""
 
-from parityscope.papers.paper import Paper
+from parityscope.papers import Paper
 
 
 def _lemmas(*numbers: int) -> tuple[str, ...]:
@@ -39,4 +39,5 @@ PAPER = Paper(
         "random_matrices": _lemmas(28, 29),
         "inner_products": _lemmas(30, 31, 32),
     },
+    shown={"W-figure-6": ("W-figure-6-fine-tuning",), "W-figure-1": ("W-theorem-2",)},
 )

@@ -49,7 +49,6 @@ def figure_claim(number: int, where: str, statement: str, parts: Sequence[Part],
         partial(_measure, name, tuple(parts), how),
         f"{where}, Figure {number}",
         seconds=0.1,
-        figure=name,
         reads_figure=True,
     )
 

@@ -148,7 +148,6 @@ CLAIMS = (
         _remark_9,
         "Section 4, Remark 9",
         seconds=3,
-        figure="H1-parameter-efficiency",
         needs=_remark_9_needs,
         corrected="One head with k harmonics and the bounded readout learns k-parity with 2k numbers and one scale, and"
         " min(2k, n − 1) numbers per position are necessary for every support to be held.",
@@ -161,7 +160,6 @@ CLAIMS = (
         _remark_10,
         "Section 4, Remark 10",
         seconds=4,
-        figure="H1-success",
         needs=_remark_10_needs,
         replay=_MINIMUM,
     ),

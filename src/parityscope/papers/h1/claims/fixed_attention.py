@@ -211,7 +211,6 @@ CLAIMS = (
         _theorem_11,
         "Section 4, Theorem 11",
         seconds=4,
-        figure="H1-frozen-attention",
         corrected="With embeddings of entries at most 1, as in the proof and in H1, the risk is ≥ "
         "(1 − 2m/2^⌈(n−1)/5m⌉)₊ (1 − ‖α‖‖β‖·5m²/n)₊².",
         replay={_BEYOND: _silent_again, _LARGE: _encoded_again},
@@ -223,7 +222,6 @@ CLAIMS = (
         _remark_12,
         "Section 4, Remark 12",
         seconds=1,
-        figure="H1-frozen-attention",
         replay={_MANY: _first_term_again, _LIMIT: _limit_again},
     ),
 )

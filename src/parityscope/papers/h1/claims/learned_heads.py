@@ -151,7 +151,6 @@ CLAIMS = (
         _figure_2,
         "Appendix B.1, Figure 2",
         seconds=4,
-        figure="H1-figure-2",
         needs=_trainings,
         replay={_HARD: _accuracy_again},
     ),

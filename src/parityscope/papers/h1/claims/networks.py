@@ -178,7 +178,6 @@ CLAIMS = (
         _proposition_4,
         "Section 3, Proposition 4",
         seconds=3,
-        figure="H1-parameter-efficiency",
         needs=_proposition_4_trainings,
         replay={_TIED: _tied_again},
     ),

@@ -120,7 +120,6 @@ CLAIMS = (
         _proposition_21,
         "Appendix B, Proposition 21",
         seconds=1,
-        figure="H1-adjacent-bits",
         replay={_ALL: _hard_risk_again},
     ),
 )

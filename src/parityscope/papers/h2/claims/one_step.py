@@ -154,7 +154,6 @@ CLAIMS = (
         _one_step,
         "Abstract",
         seconds=2,
-        figure="H2-one-step",
         needs=_one_step_needs,
         replay={_NEAR: partial(loss_again, NEAR_ZERO)},
     ),
@@ -165,7 +164,6 @@ CLAIMS = (
         _parameters,
         "Abstract",
         seconds=2,
-        figure="H2-parameters",
         reads_figure=True,
     ),
 )

@@ -201,7 +201,6 @@ CLAIMS = (
         _samples,
         "Abstract and review (consequences)",
         seconds=4,
-        figure="H2-samples",
         replay={_TAUGHT: _best_step_again},
     ),
 )

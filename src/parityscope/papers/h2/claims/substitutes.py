@@ -252,7 +252,6 @@ CLAIMS = (
         _softmax_needed,
         "Abstract",
         seconds=1,
-        figure="H2-softmax",
         replay={_ANY: _sigmoid_again, _FREE: _linear_again},
     ),
     Claim(
@@ -262,6 +261,5 @@ CLAIMS = (
         _temperature,
         "Review, answer to the second major comment (on Sections 3 and 4)",
         seconds=1,
-        figure="H2-softmax",
     ),
 )

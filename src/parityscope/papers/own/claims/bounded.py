@@ -16,7 +16,7 @@ from parityscope.papers.attack import Attack, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least
 from parityscope.papers.own.again import log_c_by_inputs
-from parityscope.papers.own.domain import PAGE, PLAIN, PROOF, SEED, ascend, draws, in_domain, place
+from parityscope.papers.own.domain import BOUNDED, BOUNDED_PROOF, PLAIN, SEED, ascend, draws, in_domain, place
 from parityscope.problems import Parity
 from parityscope.risk import law_of
 from parityscope.training.steps.log_attention import log_correlation
@@ -141,9 +141,9 @@ CLAIMS = (
         "log C is strictly concave on D, which contains uniform attention; its only maximum is C = 1 at 1_B.",
         _CONCAVITY_CLAUSES,
         _concavity,
-        f"{PAGE}, 3",
+        f"{BOUNDED}, 3",
         seconds=2,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
         replay={_GAIN: _gain_again},
     ),
     Claim(
@@ -151,9 +151,9 @@ CLAIMS = (
         "On D the gradient of log C raises hidden weights below 1 and no other.",
         _SIGNS_CLAUSES,
         _gradient_signs,
-        f"{PAGE}, 4",
+        f"{BOUNDED}, 4",
         seconds=2,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
         replay=dict.fromkeys((_ON, _OFF), _slope_again),
     ),
 )

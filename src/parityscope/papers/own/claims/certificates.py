@@ -19,7 +19,14 @@ from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.exact_faces import is_exact_face
 from parityscope.papers.own.again import best_log_c
 from parityscope.papers.own.domain import SEED
-from parityscope.papers.own.exponential import PAGE, PROOFS, climb, drawn_codes, drawn_supports, exponential_head
+from parityscope.papers.own.exponential import (
+    CONCAVE,
+    CONCAVE_PROOFS,
+    climb,
+    drawn_codes,
+    drawn_supports,
+    exponential_head,
+)
 from parityscope.problems import Parity
 from parityscope.risk import law_of
 from parityscope.training.steps.log_attention import log_value
@@ -162,9 +169,9 @@ CLAIMS = (
         " gradient exceeds its upper bound.",
         _CLAUSES,
         _certificates,
-        f"{PAGE}, a certificate at run time",
+        f"{CONCAVE}, a certificate at run time",
         seconds=2,
-        proof=PROOFS,
+        proof=CONCAVE_PROOFS,
         replay={
             _LOWER: partial(_bound_again, lambda bound, reached: bound / reached),
             # Of this one set: is something certified that its numbers go below?

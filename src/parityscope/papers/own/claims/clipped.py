@@ -16,7 +16,7 @@ from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.exact_faces import is_exact_face
 from parityscope.papers.own.claims.coherence import code_with
 from parityscope.papers.own.domain import SEED, ascend, attention_or_ideal, draws, in_domain
-from parityscope.papers.own.exponential import PAGE, PROOFS, drawn_codes, drawn_supports
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOFS, drawn_codes, drawn_supports
 from parityscope.papers.own.flow import follow
 from parityscope.problems import Parity
 from parityscope.training.steps.log_attention import log_attention
@@ -228,9 +228,9 @@ CLAIMS = (
         " heads.",
         _CLAUSES,
         _clipped,
-        f"{PAGE}, the clipped rule",
+        f"{CONCAVE}, the clipped rule",
         seconds=1,
-        proof=PROOFS,
+        proof=CONCAVE_PROOFS,
         replay=dict.fromkeys((_MISSED, _BEYOND), _end_again),
     ),
 )

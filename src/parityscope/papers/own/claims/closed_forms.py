@@ -18,9 +18,9 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.again import largest_loss_by_inputs, risk_by_inputs, risk_by_products
 from parityscope.papers.own.domain import (
-    PAGE,
+    BOUNDED,
+    BOUNDED_PROOF,
     PLAIN,
-    PROOF,
     SEED,
     ascend,
     attention_or_ideal,
@@ -145,9 +145,9 @@ CLAIMS = (
         "Risks of ŷ = cos(πS) are sums of products over positions.",
         _CLOSED_FORM_CLAUSES,
         _closed_form,
-        f"{PAGE}, 1",
+        f"{BOUNDED}, 1",
         seconds=1,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
         replay=dict.fromkeys((_HINGE, _SQUARED), _risk_again),
     ),
     Claim(
@@ -155,9 +155,9 @@ CLAIMS = (
         "While Σ|c − 1_B| ≤ 2, the loss on the worst of all inputs is 1 − cos(πΣ|c − 1_B|/2).",
         _WORST_LOSS_CLAUSES,
         _worst_loss,
-        f"{PAGE}, 2",
+        f"{BOUNDED}, 2",
         seconds=1,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
         replay={_DISTANCE: _largest_loss_again},
     ),
 )

@@ -17,7 +17,7 @@ from parityscope.papers.attack import Attack, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.own.domain import SEED, ascend, draws, in_domain
-from parityscope.papers.own.exponential import PAGE, PROOFS
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOFS
 from parityscope.problems import Parity
 from parityscope.risk import law_of
 from parityscope.training.steps.log_attention import log_attention
@@ -193,9 +193,9 @@ CLAIMS = (
         " 85·log(n/k) + 160k steps; μ < 1/(2k − 1) makes every B a face, and that is sharp.",
         _CLAUSES,
         _few_numbers,
-        f"{PAGE}, with few numbers",
+        f"{CONCAVE}, with few numbers",
         seconds=1,
-        proof=PROOFS,
+        proof=CONCAVE_PROOFS,
         replay={_RATE: _rate_again},
     ),
 )

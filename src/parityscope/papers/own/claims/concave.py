@@ -16,7 +16,7 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.again import log_c_by_inputs
 from parityscope.papers.own.domain import PLAIN, SEED, ascend, draws
-from parityscope.papers.own.exponential import PAGE, PROOF, drawn_codes, exponential_head, inside
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF, drawn_codes, exponential_head, inside
 from parityscope.problems import Parity
 from parityscope.training.steps.ascent import ArmijoAscent
 from parityscope.training.steps.log_attention import log_value
@@ -145,9 +145,9 @@ CLAIMS = (
         " from all starts in D reach the same supremum.",
         _CLAUSES,
         _concave,
-        f"{PAGE}, the concavity lemma",
+        f"{CONCAVE}, the concavity lemma",
         seconds=1,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay=dict.fromkeys((_ACROSS, _NUMBERS), _gain_again),
     ),
 )

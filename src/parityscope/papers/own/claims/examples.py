@@ -14,7 +14,7 @@ from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, n
 from parityscope.papers.h2.pair_step import fitted_exponent
 from parityscope.papers.intervals import bootstrap
 from parityscope.papers.own.again import named_share
-from parityscope.papers.own.domain import PAGE
+from parityscope.papers.own.domain import BOUNDED
 from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
 from parityscope.runs.training import Training, training
 from parityscope.theory import one_gradient_samples
@@ -169,9 +169,8 @@ CLAIMS = (
         "One widened gradient names B from about n^{k−1} log n examples.",
         _SAMPLES_CLAUSES,
         _samples,
-        f"{PAGE}, 9",
+        f"{BOUNDED}, 9",
         seconds=3,
-        figure="H2-samples",
         replay=dict.fromkeys(_POWER.values(), _exponent_again),
     ),
     Claim(
@@ -179,7 +178,7 @@ CLAIMS = (
         "Label noise and biased bits change constants only.",
         _NOISE_CLAUSES,
         _noise_and_bias,
-        f"{PAGE}, 1 and 9",
+        f"{BOUNDED}, 1 and 9",
         seconds=1,
         needs=_noise_and_bias_trainings,
     ),

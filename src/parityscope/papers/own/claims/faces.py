@@ -17,9 +17,9 @@ from parityscope.papers.exact_faces import is_exact_face
 from parityscope.papers.own.again import best_log_c
 from parityscope.papers.own.domain import SEED
 from parityscope.papers.own.exponential import (
+    CONCAVE,
+    CONCAVE_PROOF,
     ENOUGH,
-    PAGE,
-    PROOF,
     climb,
     drawn_codes,
     drawn_supports,
@@ -143,9 +143,9 @@ CLAIMS = (
         " beforehand; if it is none, training ends at the maximum over the smallest face that holds B.",
         _CLAUSES,
         _face,
-        f"{PAGE}, the face theorem",
+        f"{CONCAVE}, the face theorem",
         seconds=2,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay=dict.fromkeys((_MISSED, _BEYOND, _DIFFER, _SUPREMUM), _end_again),
     ),
 )

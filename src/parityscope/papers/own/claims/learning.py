@@ -12,7 +12,7 @@ from parityscope.models import Cosine
 from parityscope.papers.attack import tried_by
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most
-from parityscope.papers.own.domain import PAGE, PROOF, ascend, bounded_score, draws
+from parityscope.papers.own.domain import BOUNDED, BOUNDED_PROOF, ascend, bounded_score, draws
 from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
 from parityscope.problems import Parity
 from parityscope.risk import Law, law_of
@@ -171,20 +171,18 @@ CLAIMS = (
         "One gradient step from exactly uniform logits is exact for every k as it grows long (orthogonal positions).",
         _ONE_STEP_CLAUSES,
         _one_step,
-        f"{PAGE}, 6",
+        f"{BOUNDED}, 6",
         seconds=1,
-        figure="P-every-k",
         needs=_one_step_trainings,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
     ),
     Claim(
         "P-few-steps",
         "With random-sign positions one head of 3k log n numbers needs at most three second-order steps.",
         _FEW_STEPS_CLAUSES,
         _few_steps,
-        f"{PAGE}, 7",
+        f"{BOUNDED}, 7",
         seconds=1,
-        figure="P-every-k",
         needs=_few_steps_trainings,
     ),
     Claim(
@@ -192,7 +190,7 @@ CLAIMS = (
         "Squared hinge adds a term that does not depend on B, and (60, 5) is lost with it and learned without.",
         _SQUARED_HINGE_CLAUSES,
         _squared_hinge,
-        f"{PAGE}, 8",
+        f"{BOUNDED}, 8",
         seconds=2,
         needs=_squared_hinge_trainings,
     ),

@@ -14,7 +14,7 @@ from torch import Tensor
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.domain import SEED
-from parityscope.papers.own.exponential import PAGE, PROOF
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
 from parityscope.papers.own.flow import HeadFlow, follow
 from parityscope.problems import Parity
 from parityscope.training.steps.log_attention import log_value
@@ -176,9 +176,9 @@ CLAIMS = (
         " log C, converge to 1_B from every start in D.",
         _CLAUSES,
         _many_heads,
-        f"{PAGE}, k heads",
+        f"{CONCAVE}, k heads",
         seconds=2,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay={_GAP: _gap_again},
     ),
 )

@@ -19,7 +19,7 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_most
 from parityscope.papers.own.again import mirror_descent
 from parityscope.papers.own.domain import SEED, ascend, draws, in_domain
-from parityscope.papers.own.exponential import PAGE, PROOF
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
 from parityscope.papers.own.flow import follow
 from parityscope.problems import Parity
 from parityscope.risk import law_of
@@ -196,9 +196,9 @@ CLAIMS = (
         " k·log(n/k)/(2Ση).",
         _CLAUSES,
         _mirror_rate,
-        f"{PAGE}, rates without n",
+        f"{CONCAVE}, rates without n",
         seconds=2,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay={_DIVERGENCE: _divergence_again},
     ),
 )

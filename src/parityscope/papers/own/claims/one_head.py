@@ -15,7 +15,7 @@ from torch import Tensor
 from parityscope.papers.attack import tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
-from parityscope.papers.own.domain import PAGE, PROOF, SEED, ascend, draws, in_domain, place
+from parityscope.papers.own.domain import BOUNDED, BOUNDED_PROOF, SEED, ascend, draws, in_domain, place
 from parityscope.papers.own.flow import HeadFlow, rosenbrock
 from parityscope.papers.own.flows import attention_of, heads_flow, loss_of
 from parityscope.problems import Parity
@@ -136,9 +136,9 @@ CLAIMS = (
         " uniform start and to no more than that from any other.",
         _CLAUSES,
         _one_head,
-        f"{PAGE}, 5",
+        f"{BOUNDED}, 5",
         seconds=2,
-        proof=PROOF,
+        proof=BOUNDED_PROOF,
         replay={_GAP: _gap_again},
     ),
 )

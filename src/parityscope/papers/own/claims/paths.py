@@ -12,7 +12,7 @@ import torch
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most
 from parityscope.papers.own.again import path_gradient_by_inputs
-from parityscope.papers.own.exponential import PAGE, PROOF
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
 from parityscope.papers.own.trainings import share_of
 from parityscope.problems import Parity, bits_of, draw_problems, seeded_generator
 from parityscope.theory import path_samples, phase_signal, wide_phase
@@ -130,10 +130,9 @@ CLAIMS = (
         " best sets of every size lead to B with probability 1 − δ.",
         _CLAUSES,
         _paths,
-        f"{PAGE}, from examples",
+        f"{CONCAVE}, from examples",
         seconds=1,
-        figure="P-examples-concave",
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay=dict.fromkeys((_SIGNAL, _OTHERS, _ASTRAY), _entry_again),
     ),
 )

@@ -17,7 +17,7 @@ from parityscope.papers.attack import maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
 from parityscope.papers.own.domain import SEED, draws
-from parityscope.papers.own.exponential import ENOUGH, PAGE, PROOF, climb, exponential_head
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF, ENOUGH, climb, exponential_head
 from parityscope.training.steps.log_attention import log_attention, log_value
 
 N, K, PULL = 30, 5, 0.99  # one number per position: 1 on B, PULL at one other position, 0 elsewhere
@@ -177,9 +177,9 @@ CLAIMS = (
         " it is learned.",
         _CLAUSES,
         _softmax_trap,
-        f"{PAGE}, softmax of mass k",
+        f"{CONCAVE}, softmax of mass k",
         seconds=1,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay={_TURNS: _slope_again},
     ),
 )

@@ -19,7 +19,7 @@ from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.exact_faces import is_exact_face, radon_support
 from parityscope.papers.own.again import best_log_c
 from parityscope.papers.own.domain import SEED
-from parityscope.papers.own.exponential import ENOUGH, PAGE, PROOF, Supports, climb, exponential_head
+from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF, ENOUGH, Supports, climb, exponential_head
 
 _ENOUGH_NUMBERS = ((4, 3), (6, 2), (5, 1), (7, 3), (8, 2), (5, 4))  # n, k; a simplex where n ≤ 2k
 _LARGER = ((9, 4), (10, 3), (12, 2), (12, 4))
@@ -132,9 +132,9 @@ CLAIMS = (
         " is min(2k, n − 1); k harmonics of the circle do it with 2k, and one head learns them all.",
         _CLAUSES,
         _two_k_numbers,
-        f"{PAGE}, 2k numbers",
+        f"{CONCAVE}, 2k numbers",
         seconds=2,
-        proof=PROOF,
+        proof=CONCAVE_PROOF,
         replay={_NO_FACE: _learned_again, _NOT_LEARNED: _learned_again, _ALL_HELD: _held_again},
     ),
 )

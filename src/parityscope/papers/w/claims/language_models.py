@@ -241,7 +241,6 @@ CLAIMS = (
         _figure_6,
         "Section 4.3, Figure 6",
         seconds=0.1,
-        figure="W-figure-6",
         reads_figure=True,
     ),
     Claim(
@@ -251,7 +250,6 @@ CLAIMS = (
         _fine_tuning,
         "Section 4.3, Figure 6",
         seconds=0.1,
-        figure="W-figure-6",
         reads_figure=True,
     ),
     Claim(
@@ -261,7 +259,6 @@ CLAIMS = (
         _figure_7,
         "Section 4.3 and Appendix C.1, Figure 7",
         seconds=0.1,
-        figure="W-figure-7",
         reads_figure=True,
     ),
 )

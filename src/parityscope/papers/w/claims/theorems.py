@@ -230,7 +230,6 @@ CLAIMS = (
         _theorem_2,
         "Section 3.2, Theorem 2",
         seconds=0.1,
-        figure="W-figure-1",
         reads_figure=True,
     ),
     Claim(
