@@ -20,8 +20,7 @@ from parityscope.core.statistics import median, wilson_share
 from parityscope.models import is_face
 from parityscope.models.positions import circle
 from parityscope.papers.h1.ends import Ends, distances
-from parityscope.papers.w.over_seeds import cells_by
-from parityscope.papers.w.settings import ANSWER, CHAIN
+from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
 from parityscope.records import Row
 from parityscope.theory import harmonic_margins
 

@@ -5,8 +5,12 @@ import torch
 
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.claim import computed
-from parityscope.papers.h1.figures.figure_2 import NEIGHBOURS, one_head_per_bit, plot, table
+from parityscope.papers.h1.figures.heads import one_head_per_bit
+from parityscope.papers.h1.trainings import NEIGHBOURS
+from parityscope.papers.registry import load_figure
 from parityscope.runs import training
+
+FIGURE = load_figure("H1-figure-2")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +48,12 @@ def test_heads_between_neighbours_attend_to_what_is_larger_however_little(row):
 
 
 def test_the_first_seed_that_learned_is_shown(row):
-    (line,) = table([row]).rows
+    (line,) = FIGURE.table([row]).rows
     assert line[:3] == ["ours", "1, 4, 6", "2/3 (21%–94%)"]
     assert line[4] == "1"
     assert line[5] == f"{row.numbers.risk[1]:.4f}"
     none = replace(row, numbers=row.numbers.model_copy(update={"learned": (False, False, False)}))
-    assert table([none]).rows[0][3:5] == ["0 of 0", "0"]
-    wide, narrow, _ = plot([row]).axes
+    assert FIGURE.table([none]).rows[0][3:5] == ["0 of 0", "0"]
+    wide, narrow, _ = FIGURE.plot([row]).axes
     assert wide.get_title() == "ours: 2 of 3 learned; seed 1"
     assert narrow.images[0].get_array().T.tolist() == row.arrays["attention"][1].tolist()

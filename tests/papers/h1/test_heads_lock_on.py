@@ -1,9 +1,12 @@
 import pytest
 import torch
 
-from parityscope.papers.h1.figures.heads_lock_on import Film, FilmNumbers, findings, plot, table
+from parityscope.papers.h1.figures.heads import Film, FilmNumbers
+from parityscope.papers.registry import load_figure
 from parityscope.records import Row
 from parityscope.runs import training
+
+FIGURE = load_figure("heads-lock-on")
 
 
 def test_the_film_ends_where_the_heads_of_the_first_seed_stopped():
@@ -35,7 +38,7 @@ def rows():
 
 
 def test_a_head_on_one_bit_paints_it_in_its_colour(rows):
-    picture = plot(rows).axes[0].images[0].get_array()
+    picture = FIGURE.plot(rows).axes[0].images[0].get_array()
     blue, orange = picture[0, 0], picture[1, 0]
     assert blue[2] > blue[0]
     assert orange[0] > orange[2]
@@ -43,9 +46,9 @@ def test_a_head_on_one_bit_paints_it_in_its_colour(rows):
 
 
 def test_steps_are_those_of_the_seeds_that_learned(rows):
-    written, ours = (finding.here for finding in findings(rows))
+    written, ours = (finding.here for finding in FIGURE.findings(rows))
     assert written == "As written 1/2 (9%–91%) of the seeds learned in 7 steps."
     assert ours.endswith("the median after 2 steps.")
-    assert [line[2] for line in table(rows).rows] == ["2", "2"]
+    assert [line[2] for line in FIGURE.table(rows).rows] == ["2", "2"]
     none = Row(rows[0].config, FilmNumbers(learned=(False, False), steps=(7, 7), least_attention=0.1), rows[0].arrays)
-    assert table([none]).rows[0][1:] == ["0/2 (0%–66%)", "–", "0.100"]
+    assert FIGURE.table([none]).rows[0][1:] == ["0/2 (0%–66%)", "–", "0.100"]

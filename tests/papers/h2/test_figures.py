@@ -3,7 +3,7 @@
 import math
 
 from parityscope.papers.figure import fresh
-from parityscope.papers.h2.figures.parameters import SmallestCodeNumbers
+from parityscope.papers.h2.figures.what_it_takes import SmallestCodeNumbers
 from parityscope.papers.registry import load_figure
 from parityscope.runs import training
 

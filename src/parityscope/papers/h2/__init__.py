@@ -7,7 +7,11 @@ PAPER = Paper(
     folder="h2",
     title="Two heads learn a sparse XOR in one gradient step",
     figures={
-        f"H2-{name}": name.replace("-", "_") for name in ("one-step", "error", "parameters", "samples", "softmax")
+        "H2-one-step": "worst_loss",
+        "H2-error": "worst_loss",
+        "H2-parameters": "what_it_takes",
+        "H2-samples": "what_it_takes",
+        "H2-softmax": "worst_loss",
     },
     claims={
         "one_step": ("H2-one-step", "H2-parameters"),

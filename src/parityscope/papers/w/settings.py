@@ -1,4 +1,4 @@
-"""What W's figures share: one decoder's training with a label, the paper's settings, what rows say, and a table.
+"""What W's figures and claims share: a decoder's training with a label, what rows say of it, and of all its seeds.
 
 Nothing here draws, so that checks of claims can read rows where there is no plotting library.
 """
@@ -6,14 +6,17 @@ Nothing here draws, so that checks of claims can read rows where there is no plo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from statistics import NormalDist
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.statistics import median
 from parityscope.core.ties import first_largest
 from parityscope.papers.figure import Column, table_of
 from parityscope.records import Config, Row
@@ -24,7 +27,9 @@ CHAIN, ANSWER = "with CoT", "without CoT"  # labels
 FRESH = range(2000, 2005)  # seeds of the reference run: no setting was chosen on them
 _PAPER_WIDTH = 720
 _CHANCE = 0.5
-_Group = TypeVar("_Group", int, tuple[int, int, int])
+_TWO_SIDED = NormalDist().inv_cdf(0.975)
+_Group = TypeVar("_Group", bound=Hashable)
+_Ordered = TypeVar("_Ordered", int, tuple[int, int, int])
 
 
 class ShownDecoder(Config):
@@ -149,7 +154,7 @@ def with_chain(rows: Iterable[DecoderRow], chain: bool) -> list[DecoderRow]:
 
 
 def best_by_k(rows: Iterable[DecoderRow]) -> dict[int, DecoderRow]:
-    """Return, for every k, the row with the fewest samples: W picks the best rate.
+    """Return, for every k, the row with the fewest samples.
 
     >>> def row(k, rate, count):
     ...     return Row(smoke("", k=k, learning_rate=rate), DecoderNumbers.model_construct(samples=(count,)))
@@ -170,13 +175,9 @@ def best_by_shape(rows: Iterable[DecoderRow]) -> dict[tuple[int, int, int], Deco
     return _best_by(rows, lambda training: (training.layers, training.heads, training.k))
 
 
-def _best_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Group]) -> dict[_Group, DecoderRow]:
-    best: dict[_Group, DecoderRow] = {}
-    for row in rows:
-        key = group(row.config.training)
-        if key not in best or (samples(row) or math.inf) < (samples(best[key]) or math.inf):
-            best[key] = row
-    return dict(sorted(best.items()))
+def _best_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Ordered]) -> dict[_Ordered, DecoderRow]:
+    cells = cells_by(rows, group)
+    return {key: min(cells[key].rows, key=lambda row: samples(row) or math.inf) for key in sorted(cells)}
 
 
 def growth(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -296,6 +297,139 @@ def guessing_bound(row: DecoderRow) -> float:
     0.6
     """
     return 0.5 + 6 * 0.5 / math.sqrt(row.config.training.held_out)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The trainings of one setting, one per seed.
+
+    >>> found = [DecoderNumbers.model_construct(samples=(count,)) for count in (500, 900, None)]
+    >>> cell = Cell(tuple(Row(smoke("", seed=seed), numbers) for seed, numbers in enumerate(found)))
+    >>> cell.reached, cell.median, str(cell)
+    (2, 900.0, '900 (500–900; 2 of 3 seeds)')
+    """
+
+    rows: tuple[DecoderRow, ...]
+
+    @property
+    def needed(self) -> list[int]:
+        """The samples of the seeds that got everything right, the fewest first."""
+        return sorted(count for row in self.rows if (count := samples(row)) is not None)
+
+    @property
+    def reached(self) -> int:
+        """How many seeds got everything right."""
+        return len(self.needed)
+
+    @property
+    def median(self) -> float | None:
+        """The median of the samples needed, a seed whose budget ended counting as never; none: that is the median."""
+        never = [math.inf] * (len(self.rows) - self.reached)
+        middle = median([*self.needed, *never])
+        return None if math.isinf(middle) else middle
+
+    @property
+    def budget(self) -> int:
+        """The samples a training may see."""
+        return max(map(budget, self.rows))
+
+    def __str__(self) -> str:
+        if not self.needed:
+            return f"more than {self.budget:,} ({_seeds(0, len(self.rows))})"
+        middle = f"more than {self.budget:,}" if self.median is None else f"{self.median:,.0f}"
+        if len(self.rows) == 1:
+            return middle
+        return f"{middle} ({self.needed[0]:,}–{self.needed[-1]:,}; {_seeds(self.reached, len(self.rows))})"
+
+
+def _seeds(reached: int, count: int) -> str:
+    return f"all {count} seeds" if reached == count else f"{reached} of {count} seeds"
+
+
+def cells_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Group]) -> dict[_Group, Cell]:
+    """Return the trainings of every group over their seeds, in the order they come in.
+
+    >>> rows = [Row(smoke("", k=k, seed=seed), DecoderNumbers.model_construct()) for k in (2, 1) for seed in (0, 1)]
+    >>> {k: len(cell.rows) for k, cell in cells_by(rows, lambda training: training.k).items()}
+    {2: 2, 1: 2}
+    """
+    found: dict[_Group, list[DecoderRow]] = {}
+    for row in rows:
+        found.setdefault(group(row.config.training), []).append(row)
+    return {key: Cell(tuple(cell)) for key, cell in found.items()}
+
+
+class Law(NamedTuple):
+    """A least-squares slope with its 95 % interval.
+
+    >>> str(Law(2.0, 1.5, 2.5))
+    '2.00 (1.50–2.50)'
+    """
+
+    slope: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        digits = 0 if abs(self.slope) >= 100 else 2
+        return f"{self.slope:,.{digits}f} ({self.low:,.{digits}f}–{self.high:,.{digits}f})"
+
+
+def line(pairs: Sequence[tuple[float, float]]) -> Law | None:
+    """Return the line through (x, y): its slope, y per unit of x; none for fewer than three points or one x.
+
+    >>> line([(1, 3.0), (2, 5.0), (3, 7.0)])
+    Law(slope=2.0, low=2.0, high=2.0)
+    """
+    xs = [x for x, _ in pairs]
+    if len(pairs) < 3 or len(set(xs)) < 2:
+        return None
+    mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / spread
+    residual = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in pairs)
+    half = _TWO_SIDED * math.sqrt(residual / (len(pairs) - 2) / spread)
+    return Law(slope, slope - half, slope + half)
+
+
+def exponential(pairs: Sequence[tuple[float, float]]) -> Law | None:
+    """Return the exponential law through (x, y): the factor of y per unit of x.
+
+    >>> factor = exponential([(1, 3.0), (2, 6.0), (3, 12.0)])
+    >>> round(factor.slope, 9), round(factor.high, 9)
+    (2.0, 2.0)
+    """
+    law = line([(x, math.log(y)) for x, y in pairs])
+    return None if law is None else Law(*map(math.exp, law))
+
+
+def power_law(pairs: Sequence[tuple[float, float]]) -> Law | None:
+    """Return the power law through (x, y): the power of x, 1 for a line through the origin.
+
+    >>> round(power_law([(1, 3.0), (2, 12.0), (4, 48.0)]).slope, 9)
+    2.0
+    """
+    return line([(math.log(x), math.log(y)) for x, y in pairs])
+
+
+def reached_pairs(cells: Mapping[int, Cell]) -> list[tuple[float, float]]:
+    """Return (k, samples) of every seed that got everything right.
+
+    >>> rows = [Row(smoke(""), DecoderNumbers.model_construct(samples=(count,))) for count in (500, None)]
+    >>> reached_pairs({2: Cell(tuple(rows))})
+    [(2.0, 500.0)]
+    """
+    return [(float(k), float(count)) for k, cell in cells.items() for count in cell.needed]
+
+
+def spoken_cells(cells: Mapping[int, Cell]) -> str:
+    """Return the samples needed for every k in words.
+
+    >>> row = Row(smoke("", steps=100, batch=10), DecoderNumbers.model_construct(samples=(None,)))
+    >>> spoken_cells({3: Cell((row,) * 5)})
+    'k = 3: more than 1,000 (0 of 5 seeds)'
+    """
+    return ", ".join(f"k = {k}: {cell}" for k, cell in cells.items())
 
 
 def _samples_to(place: int, row: DecoderRow) -> int | None:

@@ -9,14 +9,15 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import FigureSpec
-from parityscope.papers.w.over_seeds import Cell
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
+    Cell,
     DecoderRow,
     ShownDecoder,
     best_accuracy,
+    cells_by,
     fell_before_jump,
     guessing_bound,
     laptop,
@@ -50,10 +51,7 @@ def _reference(label: str, pool: int | None, layers: int = 1, heads: int = 4) ->
 
 def _cells(rows: Iterable[DecoderRow]) -> list[Cell]:
     """Return the trainings of every shape and pool over their seeds, in the order they come in."""
-    found: dict[tuple[str, str], list[DecoderRow]] = {}
-    for row in rows:
-        found.setdefault((shape_name(row), _pool_name(row)), []).append(row)
-    return [Cell(tuple(cell)) for cell in found.values()]
+    return list(cells_by(rows, lambda training: (training.layers, training.heads, training.pool)).values())
 
 
 def _pool_name(row: DecoderRow) -> str:

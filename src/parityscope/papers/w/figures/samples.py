@@ -14,24 +14,22 @@ from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import by_label, draw_heat_map
 from parityscope.papers.figure import FigureSpec, Finding
-from parityscope.papers.w.over_seeds import (
-    Cell,
-    cells_by,
-    exponential,
-    line,
-    power_law,
-    reached_pairs,
-    spoken_cells,
-)
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
+    Cell,
     DecoderRow,
+    cells_by,
+    exponential,
     laptop,
+    line,
     looking_right,
     narrow,
+    power_law,
+    reached_pairs,
     smoke,
+    spoken_cells,
     training_table,
     with_chain,
 )
