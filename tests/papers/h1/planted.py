@@ -12,8 +12,7 @@ from parityscope.papers.claim import Context
 from parityscope.papers.h1.circle import example_gradients
 from parityscope.papers.h1.claims.hard_attention import HardHeadSearchNumbers
 from parityscope.papers.h1.claims.networks import MissingInput, MissingInputNumbers, TiedNetworkNumbers
-from parityscope.papers.h1.ends import Ends, EndsNumbers
-from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
+from parityscope.papers.h1.descents import Ends, EndsNumbers, FullMatrix, FullMatrixNumbers
 from parityscope.papers.h1.minima import MinimumNumbers
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import TrainingNumbers

@@ -43,7 +43,7 @@ def rows(
     `code` is a hash of the source that computed a row; `stale` says whether today's source is another one (null: not
     known, as for the configs of a spec).
     """
-    from parityscope.papers.stale import is_stale
+    from parityscope.papers.results import is_stale
     from parityscope.records.export import export_rows, flat
 
     store = _store_in(folder)

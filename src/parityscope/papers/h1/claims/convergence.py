@@ -16,9 +16,16 @@ from parityscope.papers.attack import maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Between, Clause, at_least, at_most
 from parityscope.papers.h1.circle import SEED, SMOOTHING, Circle, unit_heads
-from parityscope.papers.h1.descents import DESCENTS, Descents, minimum_again
-from parityscope.papers.h1.ends import LEARNED, MOVING_RATE
-from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers, first_gradient_by_hand
+from parityscope.papers.h1.descents import (
+    DESCENTS,
+    LEARNED,
+    MOVING_RATE,
+    Descents,
+    FullMatrix,
+    FullMatrixNumbers,
+    first_gradient_by_hand,
+    minimum_again,
+)
 from parityscope.papers.h1.minima import starts
 from parityscope.records import Row
 

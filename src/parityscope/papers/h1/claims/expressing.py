@@ -13,7 +13,7 @@ from parityscope.models import FFNN1, ParityTransformer, ZigZag, parity_ffnn, pa
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_most
 from parityscope.papers.h1.circle import SMOOTHING
-from parityscope.papers.h1.digits import PlainRisk
+from parityscope.papers.h1.minima import PlainRisk
 from parityscope.problems import Parity
 from parityscope.risk import population_risk
 from parityscope.theory import parity_ffnn_parameters, parity_transformer_parameters

@@ -12,9 +12,15 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h1.descents import DESCENTS
-from parityscope.papers.h1.ends import LEARNED, Ends, EndsNumbers, distances
-from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
+from parityscope.papers.h1.descents import (
+    DESCENTS,
+    LEARNED,
+    Ends,
+    EndsNumbers,
+    FullMatrix,
+    FullMatrixNumbers,
+    distances,
+)
 from parityscope.records import Row
 
 ID = "H1-where-it-ends"

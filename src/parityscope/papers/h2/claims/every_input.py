@@ -14,8 +14,8 @@ from torch import Tensor
 from parityscope.core.statistics import median
 from parityscope.models import Readout
 from parityscope.papers.claim import Claim, Context, Measurement
-from parityscope.papers.criterion import Clause, above, at_least, at_most, below
-from parityscope.papers.h2.pair_step import fitted_exponent
+from parityscope.papers.criterion import Clause, above, at_least, at_most, below, bootstrap
+from parityscope.papers.h2.one_gradient import fitted_exponent
 from parityscope.papers.h2.trainings import (
     ISOLATED,
     MOST,
@@ -25,7 +25,6 @@ from parityscope.papers.h2.trainings import (
     seed_at,
     share_below,
 )
-from parityscope.papers.intervals import bootstrap
 from parityscope.problems import seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import law_of

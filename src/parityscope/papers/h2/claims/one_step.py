@@ -12,10 +12,9 @@ from torch import Tensor
 
 from parityscope.core.statistics import median, wilson_share
 from parityscope.papers.claim import Claim, Context, Measurement
-from parityscope.papers.criterion import Clause, above, at_least, at_most
-from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
+from parityscope.papers.criterion import Clause, above, at_least, at_most, bootstrap
+from parityscope.papers.h2.one_gradient import fitted_exponent, smallest_code
 from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, loss_again, one_step_training, seed_at, share_below
-from parityscope.papers.intervals import bootstrap
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import Training
 from parityscope.theory import polylog_numbers

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Finding, Scale, Table, fresh
-from parityscope.papers.h2.pair_step import fitted_exponent
+from parityscope.papers.h2.one_gradient import fitted_exponent
 from parityscope.records import Row
 from parityscope.runs import training
 from parityscope.runs.training import TrainingNumbers

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
+from parityscope.papers.h2.one_gradient import fitted_exponent, smallest_code
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
 

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h2.one_gradient import counts_around, smallest_samples
-from parityscope.papers.h2.pair_step import fitted_exponent
+from parityscope.papers.h2.one_gradient import counts_around, fitted_exponent, smallest_samples
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import one_gradient_samples
 

@@ -12,7 +12,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.models.positions import orthogonal
 from parityscope.papers.figure import Finding, Scale, Table
-from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores, substitutes
+from parityscope.papers.h2.one_gradient import least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import polylog_numbers
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Between, Clause, at_least, below
 from parityscope.papers.own.again import risk_of_descent
-from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
+from parityscope.papers.own.domain import NEARLY_ALL, rows_of, share_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import Training, training
 from parityscope.training.learning import train

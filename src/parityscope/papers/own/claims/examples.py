@@ -9,13 +9,10 @@ from typing import Any
 from torch import Tensor
 
 from parityscope.papers.claim import Again, Claim, Context, Measurement
-from parityscope.papers.criterion import Between, Clause, above, at_least, at_most
-from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, named_in_trials
-from parityscope.papers.h2.pair_step import fitted_exponent
-from parityscope.papers.intervals import bootstrap
+from parityscope.papers.criterion import Between, Clause, above, at_least, at_most, bootstrap
+from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, fitted_exponent, named_in_trials
 from parityscope.papers.own.again import named_share
-from parityscope.papers.own.domain import BOUNDED
-from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
+from parityscope.papers.own.domain import BOUNDED, NEARLY_ALL, rows_of, share_of
 from parityscope.runs.training import Training, training
 from parityscope.theory import one_gradient_samples
 

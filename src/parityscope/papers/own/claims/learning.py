@@ -12,8 +12,16 @@ from parityscope.models import Cosine
 from parityscope.papers.attack import tried_by
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most
-from parityscope.papers.own.domain import BOUNDED, BOUNDED_PROOF, ascend, bounded_score, draws
-from parityscope.papers.own.trainings import NEARLY_ALL, rows_of, share_of
+from parityscope.papers.own.domain import (
+    BOUNDED,
+    BOUNDED_PROOF,
+    NEARLY_ALL,
+    ascend,
+    bounded_score,
+    draws,
+    rows_of,
+    share_of,
+)
 from parityscope.problems import Parity
 from parityscope.risk import Law, law_of
 from parityscope.risk.engines.closed_form import closed_form_mean

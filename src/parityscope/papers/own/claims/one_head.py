@@ -16,8 +16,7 @@ from parityscope.papers.attack import tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_most
 from parityscope.papers.own.domain import BOUNDED, BOUNDED_PROOF, SEED, ascend, draws, in_domain, place
-from parityscope.papers.own.flow import HeadFlow, rosenbrock
-from parityscope.papers.own.flows import attention_of, heads_flow, loss_of
+from parityscope.papers.own.flow import HeadFlow, attention_of, heads_flow, loss_of, rosenbrock
 from parityscope.problems import Parity
 
 

@@ -12,8 +12,8 @@ import torch
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most
 from parityscope.papers.own.again import path_gradient_by_inputs
+from parityscope.papers.own.domain import share_of
 from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
-from parityscope.papers.own.trainings import share_of
 from parityscope.problems import Parity, bits_of, draw_problems, seeded_generator
 from parityscope.theory import path_samples, phase_signal, wide_phase
 from parityscope.training.attention_path import named_set, path_gradients
