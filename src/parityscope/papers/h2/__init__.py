@@ -10,8 +10,7 @@ PAPER = Paper(
         f"H2-{name}": name.replace("-", "_") for name in ("one-step", "error", "parameters", "samples", "softmax")
     },
     claims={
-        "one_step": ("H2-one-step", "H2-parameters"),
-        "every_input": ("H2-every-input", "H2-initial-variance"),
+        "one_step": ("H2-one-step", "H2-parameters", "H2-every-input", "H2-initial-variance"),
         "substitutes": ("H2-softmax", "H2-temperature"),
         "samples": ("H2-samples",),
         "ffnn": ("H2-ffnn",),
