@@ -10,9 +10,8 @@ from evidence import Evidence, Named
 from named_systems import chain, engines, lattice, one_step, plateau, tables, verdicts
 from spelling import NONE, counted, decimal, listed, power, ranged, share, total, whole
 
-from parityscope.papers.h1.ends import Ends
+from parityscope.papers.h1.descents import Ends, FullMatrix
 from parityscope.papers.h1.figures.failure import StartGradient
-from parityscope.papers.h1.full_matrix import FullMatrix
 from parityscope.records import Row
 from parityscope.theory import harmonic_margins, path_samples
 

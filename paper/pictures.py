@@ -19,7 +19,7 @@ from parityscope.core.drawing import colour, draw_shares, new_figure, themed
 from parityscope.core.statistics import median, wilson_share
 from parityscope.models import is_face
 from parityscope.models.positions import circle
-from parityscope.papers.h1.ends import Ends, distances
+from parityscope.papers.h1.descents import Ends, distances
 from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
 from parityscope.records import Row
 from parityscope.theory import harmonic_margins

@@ -24,7 +24,7 @@ CONSTANTS = {
     "0.99": "what learned means: accuracy above it; and a code of the softmax trap",
     "95": "the confidence of every interval",
     "90": "the share of seeds for which examples are counted",
-    "0.01": "the risk that counts as reached, LEARNED of papers/h1/ends.py",
+    "0.01": "the risk that counts as reached, LEARNED of papers/h1/descents.py",
     "0.1": "the loss that counts as near 0 for H2",
     "1.4": "−log cos(πz/2) ≤ 1.4z² on [0, ½]: −4 log cos(π/4) = 1.3863",
     "2.02": "upper bound on the margin of harmonics: 2 × 1.01",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from evidence import PROJECT, Evidence, NoEvidence
 
 from parityscope.core.files import write_atomically
-from parityscope.papers.h1.ends import Ends
+from parityscope.papers.h1.descents import Ends
 from parityscope.papers.w.figures.samples import FOUR_HEADS
 from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
 from parityscope.papers.wording import OURS, tallies

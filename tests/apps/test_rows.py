@@ -16,8 +16,7 @@ from parityscope.apps.explorer.results import Results
 from parityscope.papers.claim import ClaimCheck
 from parityscope.papers.h1.figures.figure_1 import WorkedExample
 from parityscope.papers.registry import named_claims
-from parityscope.papers.results import check_with_rows
-from parityscope.papers.stale import config_class, is_stale
+from parityscope.papers.results import check_with_rows, config_class, is_stale
 from parityscope.records import Outcome, Store, StoredRow
 from parityscope.runs import Training, training
 from parityscope.runs.spec import spec_module

@@ -12,7 +12,7 @@ from parityscope.core.ties import first_largest, largest, predicts_plus, ranked,
 from parityscope.measures import found_support
 from parityscope.models import AdditiveScore, positions
 from parityscope.papers.h1.frozen_hard_attention import hard_attention_cells, token_scores, worst_support
-from parityscope.papers.h2.pair_step import least_worst_loss
+from parityscope.papers.h2.one_gradient import least_worst_loss
 from parityscope.risk import law_of
 from parityscope.risk.engines.closed_form import certified_perfect
 from parityscope.risk.engines.pair import pair_mean

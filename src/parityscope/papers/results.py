@@ -1,17 +1,20 @@
-"""What a store has of the figures and the claims: their rows, their verdicts, and what is still to be run."""
+"""What a store has of figures and claims: rows and verdicts, what is still to be run, and which rows are stale."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from parityscope.core.errors import MissingExtra
+from parityscope.papers import paper_of
 from parityscope.papers.claim import Claim, ClaimCheck, ClaimNumbers, Context, check, computed
 from parityscope.papers.figure import SCALES, PaperFigure, Scale
-from parityscope.papers.registry import CLAIM_IDS, load_figure, named_claims
-from parityscope.records import Config, Outcome, Result, Row, Store
-from parityscope.runs import Work
+from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, PAPERS, all_claims, load_figure, named_claims
+from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow
+from parityscope.runs import DecoderTraining, Training, Work
 
 
 def work_of(figure: PaperFigure, scale: Scale) -> Work:
@@ -175,3 +178,60 @@ def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
     if config not in store:
         found = check(claim, context_of(scale, store))
         store.add_all([(config, Outcome.of(Result(found), found.seconds))])
+
+
+def is_stale(row: StoredRow, store: Store) -> bool | None:
+    """Say whether a row's config has another address today; none where that is not known, as of the configs of a spec.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
+    >>> store, config = Store(Path(tempfile.mkdtemp())), WorkedExample()
+    >>> store.add(config, config.run(), seconds=0.1)
+    >>> store.add_rows([StoredRow("H1-figure-1", {"temperature": 0.5}, {}, code="5d41"), StoredRow("my-sweep", {}, {})])
+    >>> [is_stale(row, store) for row in sorted(store.rows(), key=lambda row: -row.finished)]
+    [False, True, None]
+    """
+    kind = config_class(row.experiment)
+    if kind is None:
+        return None
+    try:
+        config = kind.model_validate(row.config)
+        if isinstance(config, ClaimCheck):  # the rows that it reads have addresses of their own
+            (claim,) = named_claims([config.claim])
+            config = claim_check(claim, config.scale, store)
+    except ValueError:  # a config of today has other fields, or the claim is gone
+        return True
+    if config.key != row.key:
+        return True
+    somebodys = isinstance(config, Training) and not all(part.loaded for _, part in config.recipe.own_parts())
+    return None if somebodys else False  # of parts that are not at hand it is not known
+
+
+@cache
+def config_class(rows: str) -> type[Config] | None:
+    """Return the class of the project's own configs whose rows are stored under a name.
+
+    >>> config_class("training").__name__, config_class("H1-figure-1").__name__, config_class("my-sweep")
+    ('Training', 'WorkedExample', None)
+    """
+    shared: tuple[type[Config], ...] = (Training, DecoderTraining, ClaimCheck)
+    found = next((kind for kind in shared if rows == kind.ROWS), None)
+    # Our names begin as those of figures and papers do; for any other the figures need not be loaded.
+    if found is not None or paper_of(rows) not in {paper_of(name) for name in (*FIGURE_IDS, *(p.name for p in PAPERS))}:
+        return found
+    return next((kind for kind in _classes_of_papers(first=rows) if rows == kind.ROWS), None)
+
+
+def _classes_of_papers(first: str) -> Iterator[type[Config]]:
+    """Yield the classes of configs that figures and claims ask for, beginning with the figure that is named so."""
+    for name in sorted(FIGURE_IDS, key=lambda name: name != first):
+        try:
+            figure = load_figure(name)
+        except MissingExtra:
+            continue
+        yield from {type(config.row_config()) for scale in SCALES for config in figure.CONFIGS[scale]}
+        if hasattr(figure, "STORED"):
+            yield figure.STORED
+    for claim in all_claims():
+        yield from {type(config) for config in claim.needs(Context("smoke"))}

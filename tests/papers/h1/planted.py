@@ -10,10 +10,9 @@ from parityscope.models import FFNN1, ParityTransformer, parity_transformer
 from parityscope.models.positions import circle
 from parityscope.papers.claim import Context
 from parityscope.papers.h1.circle import example_gradients
-from parityscope.papers.h1.claims.hard_attention import HardHeadSearchNumbers
-from parityscope.papers.h1.claims.networks import MissingInput, MissingInputNumbers, TiedNetworkNumbers
-from parityscope.papers.h1.ends import Ends, EndsNumbers
-from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
+from parityscope.papers.h1.claims.frozen_attention import HardHeadSearchNumbers
+from parityscope.papers.h1.claims.parameters import MissingInput, MissingInputNumbers, TiedNetworkNumbers
+from parityscope.papers.h1.descents import Ends, EndsNumbers, FullMatrix, FullMatrixNumbers
 from parityscope.papers.h1.minima import MinimumNumbers
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import TrainingNumbers
@@ -65,7 +64,7 @@ def _half_told(scores, x):
 _FROZEN_HARD = Planted(
     false=World(
         "heads that tell half of the bits, and the rest up to its complement; none has a risk",
-        {f"{_CLAIMS}.hard_attention._attended": _half_told},
+        {f"{_CLAIMS}.frozen_attention._attended": _half_told},
         rows_saying(lambda config: HardHeadSearchNumbers(lowest_bayes_risk=(0.0,) * len(config.sizes))),
     ),
     true=_AS_IT_IS,
@@ -128,7 +127,7 @@ PLANTED = {
         false=World(
             "a random network of k + 1 neurons",
             {
-                f"{_CLAIMS}.expressing.parity_ffnn": lambda n, support: FFNN1(
+                f"{_CLAIMS}.parameters.parity_ffnn": lambda n, support: FFNN1(
                     n, len(support) + 1, generator=torch.Generator().manual_seed(0)
                 )
             },
@@ -139,14 +138,14 @@ PLANTED = {
         false=World(
             "heads one position on, one too few, and numbers that are counted as 17k + 2",
             {
-                f"{_CLAIMS}.expressing.parity_transformer": _shifted_heads,
-                f"{_CLAIMS}.expressing.parity_transformer_parameters": lambda k: 17 * k + 2,
+                f"{_CLAIMS}.parameters.parity_transformer": _shifted_heads,
+                f"{_CLAIMS}.parameters.parity_transformer_parameters": lambda k: 17 * k + 2,
             },
         ),
         true=World(
             "τ = 0.001 and b = 0, whatever is asked for",
             {
-                f"{_CLAIMS}.expressing.parity_transformer": lambda n, support, tau, b: parity_transformer(
+                f"{_CLAIMS}.parameters.parity_transformer": lambda n, support, tau, b: parity_transformer(
                     n, support, 1e-3
                 )
             },

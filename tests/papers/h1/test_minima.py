@@ -6,10 +6,8 @@ from mpmath import mp
 
 from parityscope.papers.claim import computed
 from parityscope.papers.h1.circle import Circle
-from parityscope.papers.h1.digits import INTERVALS, PlainRisk
-from parityscope.papers.h1.ends import Ends
-from parityscope.papers.h1.full_matrix import FullMatrix, first_gradient_by_hand, full_risk, whole
-from parityscope.papers.h1.minima import Landscape, certify, descend, polish, starts
+from parityscope.papers.h1.descents import Ends, FullMatrix, first_gradient_by_hand, full_risk, whole
+from parityscope.papers.h1.minima import INTERVALS, Landscape, PlainRisk, certify, descend, polish, starts
 from parityscope.problems import Parity
 from parityscope.training.learning import learn
 

@@ -9,9 +9,8 @@ from harness.planted import Planted, World, rows_saying
 from harness.rows import trained
 from parityscope.papers.claim import Context
 from parityscope.papers.h2.claims import substitutes
-from parityscope.papers.h2.claims.every_input import InputSearch, InputSearchNumbers
 from parityscope.papers.h2.claims.ffnn import TiedPair, TiedPairNumbers, network_risk
-from parityscope.papers.h2.claims.one_step import PairAttention, PairAttentionNumbers
+from parityscope.papers.h2.claims.one_step import InputSearch, InputSearchNumbers, PairAttention, PairAttentionNumbers
 from parityscope.papers.h2.claims.samples import Trials
 from parityscope.theory import initial_score_variance, one_gradient_samples
 

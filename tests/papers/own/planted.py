@@ -7,7 +7,7 @@ import torch
 from harness.planted import Planted, World, rows_saying
 from harness.rows import trained
 from papers.own.planted_concave import PLANTED as PLANTED_CONCAVE
-from parityscope.papers.own.claims.circle import DescentRate, DescentRateNumbers
+from parityscope.papers.own.claims.learning import DescentRate, DescentRateNumbers
 from parityscope.risk.engines.closed_form import closed_form_mean
 from parityscope.theory import one_gradient_samples
 from parityscope.training.steps.log_attention import log_correlation
@@ -73,7 +73,7 @@ PLANTED = {
         false=World(
             "products that are a tenth too large",
             {
-                f"{_CLAIMS}.closed_forms.closed_form_mean": (
+                f"{_CLAIMS}.bounded.closed_form_mean": (
                     lambda score, law, loss: 1.1 * closed_form_mean(score, law, loss)
                 )
             },

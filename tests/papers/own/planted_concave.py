@@ -9,9 +9,9 @@ from harness.planted import Planted, World
 from parityscope.models.faces import is_face
 from parityscope.models.positions import harmonics
 from parityscope.papers.exact_faces import is_exact_face
-from parityscope.papers.own.claims.coherence import code_with
+from parityscope.papers.own.claims.concave import best_scale
+from parityscope.papers.own.claims.few_numbers import code_with
 from parityscope.papers.own.claims.mirror import squared_log_over_slope
-from parityscope.papers.own.claims.softmax_trap import best_scale
 from parityscope.papers.own.exponential import climb
 from parityscope.papers.own.flow import Followed
 from parityscope.problems import Parity
@@ -88,8 +88,8 @@ PLANTED = {
         false=World(
             "one harmonic too few, and faces taken for others",
             {
-                f"{_CLAIMS}.two_k_numbers.harmonics": lambda n, k: harmonics(n, max(1, k - 1)),
-                f"{_CLAIMS}.two_k_numbers.is_face": _no_face,
+                f"{_CLAIMS}.faces.harmonics": lambda n, k: harmonics(n, max(1, k - 1)),
+                f"{_CLAIMS}.faces.is_face": _no_face,
             },
         ),
         true=_AS_IT_IS,
@@ -98,8 +98,8 @@ PLANTED = {
         false=World(
             "a flow downhill, and equal slopes wherever it may rest",
             {
-                f"{_CLAIMS}.many_heads.follow": _downhill,
-                f"{_CLAIMS}.many_heads.resting_levels": lambda problem, masses, at: [Fraction(1, 2)] * problem.n,
+                f"{_CLAIMS}.flows.follow": _downhill,
+                f"{_CLAIMS}.flows.resting_levels": lambda problem, masses, at: [Fraction(1, 2)] * problem.n,
             },
         ),
         true=_AS_IT_IS,
@@ -119,10 +119,10 @@ PLANTED = {
         false=World(
             "a gradient of the wrong sign, and faces taken for others",
             {
-                f"{_CLAIMS}.coherence.log_attention": _gradient_times(-1.0),
+                f"{_CLAIMS}.few_numbers.log_attention": _gradient_times(-1.0),
                 _STEPS: _gradient_times(-1.0),
-                f"{_CLAIMS}.coherence.is_face": _no_face,
-                f"{_CLAIMS}.coherence._SIZES": (Parity(5, (1, 3)),),  # where all steps that are allowed are few
+                f"{_CLAIMS}.few_numbers.is_face": _no_face,
+                f"{_CLAIMS}.few_numbers._SIZES": (Parity(5, (1, 3)),),  # where all steps that are allowed are few
             },
         ),
         true=_AS_IT_IS,
@@ -131,9 +131,9 @@ PLANTED = {
         false=World(
             "a clip ten times too large, short codes, and faces taken for others",
             {
-                f"{_CLAIMS}.clipped.towards": lambda c, hidden: 10 * (hidden.to(c.dtype) - c),
-                f"{_CLAIMS}.clipped.code_with": lambda gram: 1e-3 * code_with(gram),
-                f"{_CLAIMS}.clipped.is_exact_face": lambda code, support: not is_exact_face(code, support),
+                f"{_CLAIMS}.few_numbers.towards": lambda c, hidden: 10 * (hidden.to(c.dtype) - c),
+                f"{_CLAIMS}.few_numbers.code_with": lambda gram: 1e-3 * code_with(gram),
+                f"{_CLAIMS}.few_numbers.is_exact_face": lambda code, support: not is_exact_face(code, support),
                 "parityscope.papers.own.flow._MOST_STEPS": 150,  # such a flow is stiffer than its matrix says
             },
         ),
@@ -152,7 +152,7 @@ PLANTED = {
     "P-paths": Planted(
         false=World(
             "a gradient that is lifted everywhere, and sets moved by one position",
-            {f"{_CLAIMS}.paths.path_gradients": _lifted_gradients, f"{_CLAIMS}.paths.named_set": _next_door},
+            {f"{_CLAIMS}.examples.path_gradients": _lifted_gradients, f"{_CLAIMS}.examples.named_set": _next_door},
         ),
         true=_AS_IT_IS,
     ),
@@ -160,9 +160,9 @@ PLANTED = {
         false=World(
             "no position beside B, a head that does not move, and a mass that wavers",
             {
-                f"{_CLAIMS}.softmax_trap.PULL": 0.0,
-                f"{_CLAIMS}.softmax_trap.climb": lambda model, law: climb(model, law, steps=0),
-                f"{_CLAIMS}.softmax_trap.best_scale": _wavering,
+                f"{_CLAIMS}.concave.PULL": 0.0,
+                f"{_CLAIMS}.concave.climb": lambda model, law: climb(model, law, steps=0),
+                f"{_CLAIMS}.concave.best_scale": _wavering,
             },
         ),
         true=_AS_IT_IS,

@@ -188,14 +188,14 @@ LEMMAS = {
     "W-lemma-28": Planted(
         World(
             "all entries equal",
-            {f"{_W}.claims.random_matrices._entries": lambda rows, columns, seed: torch.ones(rows, columns).double()},
+            {f"{_W}.claims.random_vectors._entries": lambda rows, columns, seed: torch.ones(rows, columns).double()},
         ),
         _AS_IT_IS,
     ),
     "W-lemma-29": Planted(
         World(
             "all entries equal",
-            {f"{_W}.claims.random_matrices._entries": lambda rows, columns, seed: torch.ones(rows, columns).double()},
+            {f"{_W}.claims.random_vectors._entries": lambda rows, columns, seed: torch.ones(rows, columns).double()},
         ),
         _AS_IT_IS,
     ),

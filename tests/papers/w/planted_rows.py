@@ -9,9 +9,9 @@ from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.study import EntropyStudy, ModelNumbers, StudyNumbers
 from parityscope.language_models.summary import compare
 from parityscope.papers.claim import Context
-from parityscope.papers.w.answers import WeakestAnswer
 from parityscope.papers.w.settings import DecoderRow, smoke
-from parityscope.papers.w.three_steps import ThreeStepNumbers
+from parityscope.papers.w.three_step_rows import ThreeStepNumbers
+from parityscope.papers.w.three_steps import WeakestAnswer
 from parityscope.records import Result, Row
 from parityscope.runs.decoder import DecoderNumbers
 

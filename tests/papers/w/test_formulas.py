@@ -1,8 +1,7 @@
 import torch
 
 from parityscope.papers.w import formulas
-from parityscope.papers.w.definitions import slope_of_loss
-from parityscope.papers.w.instance import instance
+from parityscope.papers.w.instance import instance, slope_of_loss
 
 
 def test_the_counted_gradients_are_autograds():

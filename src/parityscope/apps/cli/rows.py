@@ -46,7 +46,7 @@ def rows(
     `code` is a hash of the source that computed a row; `stale` says whether today's source is another one (null: not
     known, as for the configs of a spec).
     """
-    from parityscope.papers.stale import is_stale
+    from parityscope.papers.results import is_stale
     from parityscope.records import Store
     from parityscope.records.export import export_rows, flat
 

@@ -1,24 +1,261 @@
-"""What many descents of H1's heads came to: shares, certified minima, and a stored minimum computed again."""
+"""Descents from H1's own starts, of a13 and a14 or of the whole A: where they end, and what the claims make of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import torch
 from mpmath import mp
+from torch import Tensor
 
 from parityscope.core.statistics import Share, median, wilson_share
+from parityscope.models import ZigZag
+from parityscope.models.positions import circle
 from parityscope.papers.claim import Again, Context
 from parityscope.papers.figure import Scale
-from parityscope.papers.h1.circle import Circle
-from parityscope.papers.h1.digits import PlainRisk
-from parityscope.papers.h1.ends import LEARNED, Ends, EndsNumbers
-from parityscope.papers.h1.full_matrix import FullMatrix
-from parityscope.papers.h1.minima import MinimumNumbers
-from parityscope.records import Row
+from parityscope.papers.h1.circle import SMOOTHING, Circle, gradients_of
+from parityscope.papers.h1.minima import Landscape, MinimumNumbers, PlainRisk, certify, descend, polish, starts
+from parityscope.problems import Parity, bits_of
+from parityscope.records import Config, Numbers, Result, Row
+
+LEARNED = 0.01  # the ε of our checks; the theorem promises every ε
+MOVING_RATE = 0.01  # ten thousand times the proof's rate and more, yet small enough that every step lowers the risk
+# In double precision: far above rounding, far below what is found (1e-15 and 0.1).
+_AT_REST, _LEAST_CURVATURE = 1e-10, 1e-3
+_NEAR = 0.1  # Newton may finish what descent began, not jump to another point
+_REACH, _POINTS = 0.3, 61
+
+
+class EndsNumbers(Numbers):
+    """What became of every start, and the different minima that were found."""
+
+    risk_at_start: tuple[float, ...]
+    risk: tuple[float, ...]
+    learned: tuple[bool, ...]
+    in_strict_minimum: tuple[bool, ...]
+    largest_rise: float
+    minima: tuple[MinimumNumbers, ...]
+
+
+class Descent(Config):
+    """Plain gradient descent from H1's own starts, those of the recipe `as-written`.
+
+    Parameters
+    ----------
+    n : int
+        Bits.
+    support : tuple of int
+        The hidden ones.
+    seeds : tuple of int
+        Starts.
+    steps : int
+        Steps of descent.
+    rate : float
+        Their rate.
+    """
+
+    n: int
+    support: tuple[int, ...]
+    seeds: tuple[int, ...]
+    steps: int
+    rate: float = MOVING_RATE
+
+
+class Ends(Descent):
+    """Where the descent of a13 and a14 ends, start by start; at most `certified` different minima are certified.
+
+    >>> ended = Ends(n=4, support=(0, 2), seeds=(0,), steps=5).run().numbers
+    >>> [round(risk, 2) for risk in (*ended.risk_at_start, *ended.risk)]
+    [1.65, 1.58]
+    """
+
+    ROWS: ClassVar[str] = "H1-where-it-ends"
+    NUMBERS: ClassVar[type[Numbers]] = EndsNumbers
+
+    certified: int = 1
+
+    def run(self) -> Result:
+        """Descend, let Newton finish, and sort."""
+        circle = Circle(self.n, len(self.support), 1 / self.n, SMOOTHING)
+        land, begun = Landscape(circle, self.support), starts(self.seeds, len(self.support))
+        ended, rise = descend(land, begun, self.rate, self.steps)
+        risk = land.slopes(ended)[0]
+        refined, slope, least = polish(land, ended)
+        near = (refined - ended).flatten(1).norm(dim=-1) < _NEAR
+        learned = risk < LEARNED
+        strict = ~learned & near & (slope < _AT_REST) & (least > _LEAST_CURVATURE)
+        minima = self._certified(refined, land.slopes(refined)[0], strict)
+        numbers = EndsNumbers(
+            risk_at_start=tuple(land.slopes(begun)[0].tolist()),
+            risk=tuple(risk.tolist()),
+            learned=tuple(learned.tolist()),
+            in_strict_minimum=tuple(strict.tolist()),
+            largest_rise=float(rise.max()),
+            minima=minima,
+        )
+        return Result(numbers, {"valley": _valley(land, minima[0])} if minima else {})
+
+    def _certified(self, heads: Tensor, risk: Tensor, strict: Tensor) -> tuple[MinimumNumbers, ...]:
+        """Certify the first of every group of minima with the same risk: copies by symmetry are not certified again."""
+        found: dict[float, MinimumNumbers] = {}
+        for run, seed in enumerate(self.seeds):
+            level = round(float(risk[run]), 6)
+            if strict[run] and level not in found and len(found) < self.certified:
+                found[level] = certify(self.n, self.support, f"1/{self.n}", str(SMOOTHING), heads[run], seed=seed)
+        return tuple(found.values())
+
+
+def _valley(land: Landscape, minimum: MinimumNumbers) -> Tensor:
+    """Return the risk along each eigenvector of the Hessian through a minimum, (2k, points)."""
+    point = torch.tensor([[float(a), float(b)] for a, b in minimum.heads], dtype=torch.float64)
+    _, hessian = land.derivatives(point[None])
+    away = torch.linspace(-_REACH, _REACH, _POINTS, dtype=torch.float64)
+    ways = torch.linalg.eigh(hessian[0]).eigenvectors.T  # rows, smallest curvature first
+    moved = point + (away[None, :, None] * ways[:, None, :]).unflatten(-1, point.shape)
+    return torch.stack([land.slopes(line)[0] for line in moved])
+
+
+def distances() -> Tensor:
+    """Return the places at which `valley` was taken, in both directions from the minimum.
+
+    >>> bool(distances()[30].abs() < 1e-12), len(distances())
+    (True, 61)
+    """
+    return torch.linspace(-_REACH, _REACH, _POINTS, dtype=torch.float64)
+
+
+def full_risk(matrices: Tensor, n: int, support: tuple[int, ...]) -> Tensor:
+    """Return the population risk of every batch of matrices A_1 … A_k, (batch, k, 4, 4), at τ = 1/n.
+
+    Tokens are w_j = (x_j, 1 − x_j, sin, cos) and the query is w_0 = (1, 0, 0, 0) (H1, Eq. (3)), so that attention
+    depends on the input through a11 and a12. With those at 0 it is the model that the proof trains.
+
+    >>> matrices = whole(starts([0], 2))
+    >>> from parityscope.papers.h1.circle import Circle
+    >>> by_circle = Circle(4, 2, 1 / 4, SMOOTHING).risk(starts([0], 2)[0], (0, 2))
+    >>> torch.allclose(full_risk(matrices, 4, (0, 2)), by_circle)
+    True
+    """
+    x = bits_of(torch.arange(2**n), n)
+    y, bits = Parity(n, support).label(x).double(), x.double()
+    places = circle(n).expand(len(bits), n, 2)
+    tokens = torch.cat([bits[..., None], 1 - bits[..., None], places], dim=-1)  # (inputs, n, 4)
+    query = torch.tensor([1.0, 0.0, 0.0, 0.0], dtype=torch.float64)
+    scores = torch.einsum("q,bhqd,ijd->bhij", query, matrices, tokens) * n
+    score = torch.einsum("bhij,ij->bi", scores.softmax(-1), bits)
+    prediction = ZigZag(len(support), SMOOTHING)(score)
+    return (1 - y * prediction).relu().square().mean(-1)
+
+
+def whole(heads: Tensor) -> Tensor:
+    """Return the matrices of H1's start: a13 and a14 on the circle, 0 otherwise, (batch, k, 4, 4).
+
+    >>> whole(torch.tensor([[[0.6, 0.8]]]))[0, 0, 0].tolist()
+    [0.0, 0.0, 0.6000000238418579, 0.800000011920929]
+    """
+    matrices = heads.new_zeros(*heads.shape[:-1], 4, 4)
+    matrices[..., 0, 2:] = heads
+    return matrices
+
+
+class FullMatrixNumbers(Numbers):
+    """Gradients at the start by group of entries (largest over starts), and where descent ended."""
+
+    gradient_of_other_rows: float
+    gradient_of_a11_a12: float
+    gradient_of_a13_a14: float
+    first_row: tuple[float, ...]  # of the first head of the first start
+    risk: tuple[float, ...]
+    largest_rise: float
+
+    @property
+    def learned(self) -> list[bool]:
+        """Which starts reached the ε of our checks."""
+        return [risk < LEARNED for risk in self.risk]
+
+
+class FullMatrix(Descent):
+    """The descent of all sixteen entries of every A.
+
+    >>> [round(risk, 2) for risk in FullMatrix(n=4, support=(0, 2), seeds=(0,), steps=5).run().numbers.risk]
+    [0.96]
+    """
+
+    ROWS: ClassVar[str] = "H1-full-matrix"
+    NUMBERS: ClassVar[type[Numbers]] = FullMatrixNumbers
+
+    def run(self) -> Result:
+        """Measure the first gradient, then descend."""
+        matrices = whole(starts(self.seeds, len(self.support)))
+        first = self._gradient(matrices)
+        before, rise = torch.full((len(matrices),), torch.inf, dtype=torch.float64), 0.0
+        for _ in range(self.steps):
+            risk = full_risk(matrices, self.n, self.support)
+            rise, before = max(rise, float((risk - before).max())), risk
+            matrices = matrices - self.rate * self._gradient(matrices)
+        return Result(
+            FullMatrixNumbers(
+                gradient_of_other_rows=_longest(first[..., 1:, :]),
+                gradient_of_a11_a12=_longest(first[..., 0, :2]),
+                gradient_of_a13_a14=_longest(first[..., 0, 2:]),
+                first_row=tuple(first[0, 0, 0].tolist()),
+                risk=tuple(full_risk(matrices, self.n, self.support).tolist()),
+                largest_rise=rise,
+            )
+        )
+
+    def _gradient(self, matrices: Tensor) -> Tensor:
+        return gradients_of(lambda at: full_risk(at, self.n, self.support), matrices)
+
+
+def _longest(gradients: Tensor) -> float:
+    return float(gradients.flatten(1).norm(dim=-1).max())
+
+
+def first_gradient_by_hand(n: int, support: Sequence[int], heads: Sequence[Sequence[float]]) -> list[float]:
+    """Return the risk's slopes in a11, a12, a13, a14 of the first head by differences over plain loops.
+
+    A second route to the same numbers: no tensors, no autograd.
+
+    >>> [round(slope, 3) for slope in first_gradient_by_hand(4, (0, 2), starts([0], 2)[0].tolist())]
+    [3.216, -3.216, -1.059, 1.06]
+    """
+    places = [(math.sin(2 * math.pi * j / n), math.cos(2 * math.pi * j / n)) for j in range(1, n + 1)]
+
+    def readout(score: float) -> float:
+        value = 1.0
+        for i in range(1, len(support) + 1):
+            z = score + 0.5 - i
+            value += (-1) ** i * (4 * i - 2) * (z + math.sqrt(z * z + SMOOTHING))
+        return value
+
+    def risk(first: Sequence[float]) -> float:
+        rows = [list(first), *([0.0, 0.0, *head] for head in heads[1:])]
+        total = 0.0
+        for bits in product((0, 1), repeat=n):
+            score = 0.0
+            for row in rows:
+                raised = [
+                    math.exp(n * (row[0] * bit + row[1] * (1 - bit) + row[2] * place[0] + row[3] * place[1]))
+                    for bit, place in zip(bits, places, strict=True)
+                ]
+                score += sum(weight * bit for weight, bit in zip(raised, bits, strict=True)) / sum(raised)
+            label = (-1) ** sum(bits[j] for j in support)
+            total += max(0.0, 1 - label * readout(score)) ** 2
+        return total / 2**n
+
+    at, step = [0.0, 0.0, *heads[0]], 1e-5
+    slopes = []
+    for entry in range(4):
+        up, down = list(at), list(at)
+        up[entry] += step
+        down[entry] -= step
+        slopes.append((risk(up) - risk(down)) / (2 * step))
+    return slopes
 
 
 def _supports(n: int, three: bool) -> list[tuple[int, ...]]:

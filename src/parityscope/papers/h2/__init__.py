@@ -14,8 +14,7 @@ PAPER = Paper(
         "H2-softmax": "worst_loss",
     },
     claims={
-        "one_step": ("H2-one-step", "H2-parameters"),
-        "every_input": ("H2-every-input", "H2-initial-variance"),
+        "one_step": ("H2-one-step", "H2-parameters", "H2-every-input", "H2-initial-variance"),
         "substitutes": ("H2-softmax", "H2-temperature"),
         "samples": ("H2-samples",),
         "ffnn": ("H2-ffnn",),

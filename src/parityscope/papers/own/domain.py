@@ -1,18 +1,21 @@
-"""What the claims on the bounded readout share: weights, the domain D, and attacks on it."""
+"""What the project's own claims share: weights, the domain D, attacks on it, rows of trainings and shares of seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from parityscope.core.statistics import Share, wilson_share
 from parityscope.models import AdditiveScore, Cosine
 from parityscope.papers.attack import Attack, maximise
 from parityscope.papers.claim import Context
 from parityscope.problems import Parity
+from parityscope.records import Row
+from parityscope.runs.training import Training, TrainingNumbers
 
 BOUNDED = "docs: explanation/bounded-readout"
 BOUNDED_PROOF = "explanation/bounded-readout.md"
@@ -82,3 +85,25 @@ def place(problem: Parity, weights: Tensor) -> dict[str, Any]:
     """
     law = {"support": list(problem.support), "bias": problem.bias, "noise": problem.noise}
     return {**law, "weights": weights.tolist(), "seed": SEED}
+
+
+NEARLY_ALL = "nearly every seed: four of five or more, with 95 % confidence"
+
+
+def rows_of(context: Context, trainings: Sequence[Training]) -> list[Row[Training, TrainingNumbers]]:
+    """Return the rows of some trainings.
+
+    >>> from parityscope.runs.training import training
+    >>> [row.numbers.recovered for row in rows_of(Context("smoke"), [training("bounded", 8, 2)])]
+    [(True,)]
+    """
+    return [context.row(one) for one in trainings]
+
+
+def share_of(flags: Sequence[bool]) -> Share:
+    """Return the share of flags that are set, with its interval.
+
+    >>> str(share_of([True, True, False, True]))
+    '3/4 (30%–95%)'
+    """
+    return wilson_share(sum(flags), len(flags))

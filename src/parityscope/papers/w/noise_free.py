@@ -17,8 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from parityscope.papers.w.block_gradient import hinge_gradient
-from parityscope.papers.w.cot_block import CotBlock
+from parityscope.papers.w.cot_block import CotBlock, hinge_gradient
 from parityscope.papers.w.instance import Instance, measured
 from parityscope.problems import bits_of
 from parityscope.problems.sequences import ParitySequences

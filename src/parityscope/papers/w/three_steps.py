@@ -1,228 +1,285 @@
-"""Theorem 3's training as a row: three steps from one start, and what the theorem and Lemmas 21 to 27 ask of them."""
+"""Theorem 3's training, three steps of mini-batch SGD on the simplified block, and why the block then answers right.
+
+At each link a signal stands against an offset that the secret bit ignores. Where attention is one-hot, T[i] is a
+function of two bits, the token at i and the secret bit, so that for each token T = offset ± signal, and every answer is
+right if and only if |offset| < signal. While each neuron that started active stays so (W, Lemmas 17 and 26), both have
+closed forms for i ≥ n + 2, with η₀ = η₁ = e·mnε and η₂ = f·mε:
+
+    signal = ε·(f/32 + e·n/16i)                                                    (third step, early steps)
+    offset = ε·(N₊ − N₋)/2m − Σ_t η_t (δ_t/B) Σ_r h_r² 1(ν_r > 0)                  (start, drift)
+
+N₊ and N₋ count active neurons of either sign, and δ_t is W's Table 1: by how much next tokens 0 outnumber next tokens 1
+in the batch. Their standard deviations are ε/√(8m) and e·nε/(4√B).
+
+At the first link, whose token is always 0, T is about ±e·nε/4(n + 1) before the third step and its drift √2 times as
+wide. Where it passes 1 the hinge bends, one of the two answers gets no gradient in the third step, and is lost.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int8
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
 
-from parityscope.core.threads import single_threaded
 from parityscope.core.ties import predicts_plus
-from parityscope.papers.claim import Context
-from parityscope.papers.figure import Scale
-from parityscope.papers.w.answers import WeakestAnswer, weakest_answer
-from parityscope.papers.w.block_gradient import right_way
-from parityscope.papers.w.block_steps import ThreeSteps, ThreeStepsRun, examine, take_three_steps
-from parityscope.problems.sequences import HeldOut
-from parityscope.records import Config, Numbers, Result
-
-_MOST_BITS = 32
-_FIRST_FRESH_SEED = 1000
-# Theorem 3's clause on bits became a share of seeds after one of seeds 1000 to 1063 was lost: it is judged on others.
-_FIRST_UNSEEN_SEED = 4000
-_OUTPUTS, _ATTENTIONS = 2000, 256  # held-out sequences looked at
+from parityscope.papers.w.cot_block import CotBlock, hinge_gradient, right_way
+from parityscope.problems import seeded_generator
+from parityscope.problems.sequences import HeldOut, ParitySequences, draw_secret
+from parityscope.records import Numbers
 
 
-class ThreeStepNumbers(Numbers):
-    """What three steps gave, on held-out sequences unless it says otherwise."""
+class ThreeSteps(BaseModel):
+    """Sizes and rates of Theorem 3's training; the defaults work at n = 20, k = 4.
 
+    Before the third step |T| is about (early rate)·ε/4 at the first link and must stay below 1, where the hinge bends;
+    scores on the secret are about m·((early rate)·ε)²/128. So early steps are small, ε is large and the block wide.
+
+    >>> ThreeSteps(n=10, m=2, epsilon=0.5, early_rate=4.0, last_rate=6.0).rates  # η₀ = η₁ = 4·mnε and η₂ = 6·mε
+    (40.0, 40.0, 6.0)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int = Field(20, ge=2)
+    k: int = Field(4, ge=1)
+    d: int = Field(2048, ge=2, description="embedding dimension")
+    m: int = Field(512, ge=1, description="half the number of neurons")
+    epsilon: float = Field(5.0, gt=0, description="size of the start weights")
+    batch: int = Field(16384, ge=1, description="fresh sequences per step")
+    early_rate: float = Field(0.5, gt=0, description="η₀ = η₁ in units of m·n·ε")
+    last_rate: float = Field(5.0, gt=0, description="η₂ in units of m·ε")
+    held_out: int = Field(10_000, ge=1)
+    seed: int = Field(0, ge=0)
+
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        """Return η₀, η₁, η₂."""
+        early = self.early_rate * self.m * self.n * self.epsilon
+        return early, early, self.last_rate * self.m * self.epsilon
+
+
+@dataclass(frozen=True)
+class ThreeStepsRun:
+    """What three steps gave: the block before the first step and after each, and how the last one does.
+
+    >>> run = take_three_steps(ThreeSteps(n=6, k=2, d=32, m=4, batch=64, held_out=8))
+    >>> len(run.blocks), bool(run.blocks[1].A.any()), bool(run.blocks[2].A.any())  # A moves second
+    (4, False, True)
+    """
+
+    config: ThreeSteps
+    task: ParitySequences
+    blocks: Sequence[CotBlock]
     token_accuracy: float
-    smallest_attention: float  # of any chain position on its secret bit
+    sequence_accuracy: float
+    secret_attention: Tensor  # (held-out, links)
     margin: float  # smallest output in the right direction
-    largest_output_in_training: float
-    bits_that_suffice: int | None  # per weight, to get every token right; none: not even 32 do
-    weakest: WeakestAnswer | None  # where an error is nearest; none with a single link
-    # After two steps, in units of η₀η₁/mn²
-    smallest_secret_score: float
-    largest_other_score: float
-    # After two and three steps
-    distances_from_one_hot: tuple[float, float]
-    attention_moved: float
-    # Outputs after three steps in the right direction, over ε
-    outputs: int
-    share_in_band: float  # within ε/3 of ε/3
-    share_right: float
-    smallest_output: float
-    largest_output: float
+    largest_output_in_training: float  # above 1 the hinge would not be linear
+
+    @property
+    def perfect(self) -> bool:
+        """Whether every token of every held-out sequence is right."""
+        return self.token_accuracy == 1.0
 
 
-class ThreeStepTraining(Config):
-    """Three steps of SGD from one seed.
+def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
+    """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences.
 
     >>> small = ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, early_rate=4.0, batch=512, held_out=16)
-    >>> numbers = ThreeStepTraining(settings=small).run().numbers
-    >>> numbers.token_accuracy, numbers.outputs, numbers.distances_from_one_hot[1] < 0.1
-    (1.0, 16, True)
-    """
-
-    ROWS: ClassVar[str] = "W-three-steps"
-    NUMBERS: ClassVar[type[Numbers]] = ThreeStepNumbers
-
-    settings: ThreeSteps
-
-    def run(self) -> Result:
-        """Train on one thread, which gives the same bits everywhere, and measure."""
-        with single_threaded(), torch.no_grad():
-            with torch.enable_grad():
-                run = take_three_steps(self.settings)
-            secret, others = _scores(run)
-            distances, moved = _attention(run)
-            bits = HeldOut(run.config.n, min(_OUTPUTS, run.config.held_out), run.config.seed).bits
-            outputs = right_way(run.blocks[-1], run.task, bits)[0] / run.config.epsilon
-            numbers = ThreeStepNumbers(
-                token_accuracy=run.token_accuracy,
-                smallest_attention=float(run.secret_attention.min()),
-                margin=run.margin,
-                largest_output_in_training=run.largest_output_in_training,
-                bits_that_suffice=_bits_that_suffice(run, bits),
-                weakest=weakest_answer(run),
-                smallest_secret_score=secret,
-                largest_other_score=others,
-                distances_from_one_hot=distances,
-                attention_moved=moved,
-                outputs=outputs.numel(),
-                share_in_band=float(((outputs - 1 / 3).abs() < 1 / 3).double().mean()),
-                share_right=float(predicts_plus(outputs).double().mean()),
-                smallest_output=float(outputs.min()),
-                largest_output=float(outputs.max()),
-            )
-        return Result(numbers)
-
-
-_SMOKE = ThreeSteps(n=12, k=2, d=1024, m=128, epsilon=1.0, early_rate=5, last_rate=4, batch=8192, held_out=256)
-_WIDE = ThreeSteps(m=1536)
-# Chosen on seeds 0 to 3, with the sizes of m and ε that the rules of `ThreeSteps` and `answers` ask for.
-_LARGER = ThreeSteps(n=40, k=8, d=4096, m=1024, epsilon=4.0, early_rate=0.4, batch=32768)
-LARGER = (_LARGER.n, _LARGER.k)
-
-
-def three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
-    """Return the training in which Theorem 3 is tried; that of smoke scale takes a second.
-
-    >>> three_steps_at("smoke").settings.n, three_steps_at("reference").settings.n
-    (12, 20)
-    """
-    return _training(_SMOKE if scale == "smoke" else ThreeSteps(), seed)
-
-
-def fresh_trainings(context: Context) -> list[ThreeStepTraining]:
-    """Return the trainings that Theorem 3 and its lemmas look at, from seeds that the settings were not chosen by.
-
-    >>> [config.settings.seed for config in fresh_trainings(Context("demo"))]
-    [4000, 4001]
-    >>> len(fresh_trainings(Context("reference")))
-    64
-    """
-    count = context.at(smoke=1, demo=2, reference=64)
-    return [three_steps_at(context.scale, _FIRST_UNSEEN_SEED + place) for place in range(count)]
-
-
-def earlier_trainings(context: Context) -> list[ThreeStepTraining]:
-    """Return the fresh trainings that were looked at first, after which the clause on bits became a share of seeds.
-
-    >>> [config.settings.seed for config in earlier_trainings(Context("reference"))] == list(range(1000, 1064))
+    >>> take_three_steps(small).perfect
     True
     """
-    count = context.at(smoke=0, demo=0, reference=64)
-    return [three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
+    task = ParitySequences(config.n, draw_secret(config.n, config.k, config.seed))
+    held_out = HeldOut(config.n, config.held_out, config.seed)
+    generator = seeded_generator(config.seed, "start")
+    sizes = (config.n, config.k, config.d, config.m, config.epsilon)
+    block = CotBlock.at_start(*sizes, generator, torch.float32)
+    blocks, largest = [_copy(block)], 0.0
+    for step, rate in enumerate(config.rates):
+        bits = batch_of_step(config, held_out, step)
+        largest = max(largest, hinge_gradient(block, task, bits))
+        with torch.no_grad():
+            for parameter in (block.A, block.W):
+                assert parameter.grad is not None
+                parameter.sub_(parameter.grad, alpha=rate)
+        blocks.append(_copy(block))
+    right, whole, attention, margin = examine(block, task, held_out.bits)
+    return ThreeStepsRun(config, task, blocks, right, whole, attention, margin, largest)
 
 
-def every_training(context: Context) -> list[ThreeStepTraining]:
-    """Return all trainings of the usual size from fresh seeds, the earlier ones first.
+def batch_of_step(config: ThreeSteps, held_out: HeldOut, step: int) -> Int8[Tensor, "batch n"]:
+    """Return the fresh inputs of one step; the same again each time it is asked.
 
-    >>> len(every_training(Context("reference"))), len(every_training(Context("demo")))
-    (128, 2)
+    >>> config = ThreeSteps(n=6, k=2, batch=5, held_out=8)
+    >>> held_out = HeldOut(config.n, config.held_out, config.seed)
+    >>> batches = [batch_of_step(config, held_out, step) for step in (0, 0, 1)]
+    >>> torch.equal(batches[0], batches[1]), torch.equal(batches[0], batches[2])
+    (True, False)
     """
-    return [*earlier_trainings(context), *fresh_trainings(context)]
+    return held_out.draw(config.batch, seeded_generator(config.seed, "data", step))
 
 
-def larger_trainings(context: Context) -> list[ThreeStepTraining]:
-    """Return trainings of more bits and links from fresh seeds; none where a few seconds must do.
+def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float, float, Tensor, float]:
+    """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output.
 
-    >>> [(one.settings.n, one.settings.k) for one in larger_trainings(Context("reference"))] == [(40, 8)] * 5
+    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
+    >>> *_, attention, _ = examine(block, ParitySequences(4, (0, 2)), torch.tensor([[0, 1, 1, 0]]))
+    >>> [round(share, 4) for share in attention[0].tolist()]  # uniform over 5 tokens, then over 6
+    [0.2, 0.1667]
+    """
+    outputs, attention = right_way(block, task, bits)
+    right = predicts_plus(outputs)  # an output of 0 says nothing and counts as wrong
+    return (
+        float(right.double().mean()),
+        float(right.all(1).double().mean()),
+        attention,
+        float(outputs.min()),
+    )
+
+
+def _copy(block: CotBlock) -> CotBlock:
+    return CotBlock(block.n, block.embeddings, block.A.detach().clone(), block.W.detach().clone(), block.h)
+
+
+class Answers(NamedTuple):
+    """Parts of T after three steps at one-hot attention, over ε, by link and the token there.
+
+    >>> config = ThreeSteps(n=8, k=2, d=512, m=64, epsilon=1.0, early_rate=2.0, batch=2048, held_out=16)
+    >>> answers = answers_of(take_three_steps(config))
+    >>> tuple(answers.signal.shape), bool((answers.offset.abs() < answers.signal)[1].all())  # both tokens at link 2
+    ((2, 2), True)
+    """
+
+    signal: Float[Tensor, "links 2"]
+    offset: Float[Tensor, "links 2"]
+    start: Float[Tensor, "links 2"]  # the offset before the first step
+    drift: Float[Tensor, "links 2"]  # what the batches' imbalance added to it, by the closed form
+
+
+class WeakestAnswer(Numbers):
+    """The place where the signal exceeds the offset by least, over ε; the first link is apart, its token is always 0.
+
+    >>> WeakestAnswer(link=2, token=0, signal=0.175, offset=-0.176, start=-0.044, drift=-0.138).right
+    False
+    """
+
+    link: int  # from 1
+    token: int
+    signal: float
+    offset: float
+    start: float
+    drift: float
+
+    @property
+    def right(self) -> bool:
+        """Whether both answers there are right."""
+        return abs(self.offset) < self.signal
+
+
+class Expected(NamedTuple):
+    """Closed forms over ε while no neuron switches: answers after the first link, and T at the first before step three.
+
+    >>> expected = expected_answers(ThreeSteps())
+    >>> round(expected.signal, 3), round(expected.spread, 3)
+    (0.185, 0.025)
+    """
+
+    signal: float  # at the second link
+    spread: float  # standard deviation of the offset there
+    first: float  # |T| at the first link before the third step
+    first_spread: float  # standard deviation of the offset there
+
+    def chance_of_a_bend(self, epsilon: float) -> float:
+        """Return how likely |T| passes 1 at the first link before the third step: the hinge bends, answers are lost.
+
+        >>> default, wide = ThreeSteps(), ThreeSteps(m=768, early_rate=0.4)  # scores are the same
+        >>> [f"{expected_answers(one).chance_of_a_bend(one.epsilon):.0e}" for one in (default, wide)]
+        ['1e-02', '4e-05']
+        """
+        return 2 * NormalDist().cdf((self.first - 1 / epsilon) / self.first_spread)
+
+
+def expected_answers(config: ThreeSteps) -> Expected:
+    """Return signals and spreads of offsets.
+
+    >>> early, late = (expected_answers(ThreeSteps(early_rate=rate, epsilon=2.5 / rate)) for rate in (4.0, 0.5))
+    >>> early.signal / early.spread < 3 < 7 < late.signal / late.spread  # the same scores, another ε
     True
     """
-    count = context.at(smoke=0, demo=0, reference=5)
-    return [_training(_LARGER, _FIRST_FRESH_SEED + place) for place in range(count)]
+    signal = config.last_rate / 32 + config.early_rate * config.n / (16 * (config.n + 2))
+    first = config.early_rate * config.n / (4 * (config.n + 1))
+    start = 1 / math.sqrt(8 * config.m)
+    drift = config.early_rate * config.n / (4 * math.sqrt(config.batch))
+    # The first token is always 0, so that its δ has twice the variance.
+    return Expected(signal, math.hypot(start, drift), first, math.hypot(start, math.sqrt(2) * drift))
 
 
-def wide_trainings(context: Context) -> list[ThreeStepTraining]:
-    """Return trainings wide enough for scores that make attention one-hot within 1/n⁸; scores grow with m.
+@torch.no_grad()
+def answers_of(run: ThreeStepsRun) -> Answers:
+    """Return the parts of every answer of a finished training.
 
-    >>> len(wide_trainings(Context("reference")))
-    5
-    >>> wide_trainings(Context("demo"))
-    []
+    >>> answers = answers_of(take_three_steps(ThreeSteps(n=6, k=2, d=64, m=8, batch=256, held_out=8)))
+    >>> tuple(answers.drift.shape)
+    (2, 2)
     """
-    count = context.at(smoke=0, demo=0, reference=5)
-    return [_training(_WIDE, _FIRST_FRESH_SEED + place) for place in range(count)]
+    config, block = run.config, run.blocks[-1]
+    own = block.start_signs().double() / config.epsilon  # (neurons, links, 2)
+    keys = block.embeddings[list(run.task.secret)]
+    seen = torch.einsum("rd,ibd->rib", block.W[:, block.d :], keys).double() / config.epsilon
+    h = block.h.double()
+    outputs = torch.einsum("r,riab->iab", h, (own[..., None] + seen[:, :, None]).relu())  # (links, token, secret bit)
+    started = run.blocks[0].start_signs().double() / config.epsilon
+    direction = torch.tensor([-1.0, 1.0]).double()  # a 0 at the link hands the secret bit on, a 1 turns it round
+    return Answers(
+        signal=direction * (outputs[..., 0] - outputs[..., 1]) / 2,
+        offset=outputs.mean(-1),
+        start=torch.einsum("r,rib->ib", h, started.relu()),
+        drift=_drift(run, (started > 0).double()),
+    )
 
 
-def _training(settings: ThreeSteps, seed: int) -> ThreeStepTraining:
-    return ThreeStepTraining(settings=settings.model_copy(update={"seed": seed}))
-
-
-def settings_at(context: Context) -> ThreeSteps:
-    """Return what the fresh trainings of a scale share.
-
-    >>> settings_at(Context("smoke")).n
-    12
-    """
-    return fresh_trainings(context)[0].settings
-
-
-def trained(context: Context) -> list[ThreeStepNumbers]:
-    """Return what the fresh trainings gave.
-
-    >>> from parityscope.records import Row
-    >>> numbers = ThreeStepNumbers.model_construct(token_accuracy=1.0)
-    >>> [run.token_accuracy for run in trained(Context("smoke", row=lambda config: Row(config, numbers)))]
-    [1.0]
-    """
-    return [context.row(training).numbers for training in fresh_trainings(context)]
-
-
-def trained_larger(context: Context) -> dict[tuple[int, int], list[ThreeStepNumbers]]:
-    """Return what the larger trainings gave, by n and k.
-
-    >>> trained_larger(Context("demo"))
-    {}
-    """
-    found: dict[tuple[int, int], list[ThreeStepNumbers]] = {}
-    for training in larger_trainings(context):
-        size = training.settings.n, training.settings.k
-        found.setdefault(size, []).append(context.row(training).numbers)
-    return found
-
-
-def _scores(run: ThreeStepsRun) -> tuple[float, float]:
-    """Return the smallest score on the secret and the largest elsewhere after two steps, in units of η₀η₁/mn²."""
+def _drift(run: ThreeStepsRun, active: Float[Tensor, "neurons links 2"]) -> Float[Tensor, "links 2"]:
     config = run.config
-    unit = config.rates[0] * config.rates[1] / (config.m * config.n**2)
-    scores = run.blocks[2].scores().double() / unit  # (T, 2, links, 2)
-    secret = torch.stack([scores[bit, :, link] for link, bit in enumerate(run.task.secret)])
-    secret[0, :, 1] = secret[0, :, 0]  # the token before the chain is always 0
-    others = scores.clone()
-    for link, bit in enumerate(run.task.secret):
-        others[bit, :, link] = 0
-        others[config.n + link + 1 :, :, link] = 0
-    others[:, :, 0, 1] = 0
-    return float(secret.min()), float(others.abs().max())
+    held_out = HeldOut(config.n, config.held_out, config.seed)
+    pull = torch.einsum("r,rib->ib", run.blocks[0].h.double().square(), active)
+    total = torch.zeros_like(pull)
+    for step, rate in enumerate(config.rates):
+        delta = imbalance(run, batch_of_step(config, held_out, step))
+        total -= rate / config.epsilon * delta / config.batch * pull
+    return total
 
 
-def _attention(run: ThreeStepsRun) -> tuple[tuple[float, float], float]:
-    """Return how far attention is from one-hot after two and three steps, and its largest change between them."""
-    tokens = run.task.tokens(HeldOut(run.config.n, min(_ATTENTIONS, run.config.held_out), run.config.seed).bits)
-    two, three = (block.attention(tokens) for block in run.blocks[2:])
-    moved = float((three - two).abs().max())
-    for attention in (two, three):
-        attention[:, torch.arange(run.task.k), list(run.task.secret)] = 0
-    # What the others have: 1 minus the rest would be rounded to 6e-8.
-    after_two, after_three = (float(attention.sum(-1).max()) for attention in (two, three))
-    return (after_two, after_three), moved
+def imbalance(run: ThreeStepsRun, bits: Tensor) -> Float[Tensor, "links 2"]:
+    """Return W's δ of a batch: for each token at a link, next tokens 0 minus next tokens 1.
+
+    >>> run = take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))
+    >>> bits = torch.zeros(3, 4, dtype=torch.int64)
+    >>> imbalance(run, bits).tolist()  # three sequences of zeros: 0 follows on 0
+    [[3.0, 0.0]]
+    """
+    tokens = run.task.tokens(bits)
+    signs = (1 - 2 * run.task.targets(tokens)).double()
+    own = tokens[:, run.task.n : run.task.n + run.task.k].double()
+    return torch.stack(((signs * (1 - own)).sum(0), (signs * own).sum(0)), 1)
 
 
-def _bits_that_suffice(run: ThreeStepsRun, bits: torch.Tensor) -> int | None:
-    """Return the fewest bits per weight with which the trained block still gets every sequence right."""
-    right = (b for b in range(3, _MOST_BITS + 1) if examine(run.blocks[-1].quantised(b), run.task, bits)[0] == 1.0)
-    return next(right, None)
+def weakest_answer(run: ThreeStepsRun) -> WeakestAnswer | None:
+    """Return the link after the first, and the token there, where the signal exceeds the offset by least.
+
+    >>> weakest_answer(take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))) is None
+    True
+    """
+    if run.task.k < 2:
+        return None
+    answers = answers_of(run)
+    place = int((answers.signal - answers.offset.abs())[1:].argmin())
+    link, token = 1 + place // 2, place % 2
+    parts = {name: float(values[link, token]) for name, values in answers._asdict().items()}
+    return WeakestAnswer(link=link + 1, token=token, **parts)

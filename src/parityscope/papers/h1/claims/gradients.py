@@ -1,4 +1,4 @@
-"""H1, Lemma 17: do the gradients of single examples never pull apart?"""
+"""H1, Lemmas 17 to 19: do the gradients of single examples never pull apart, and how small can they be?"""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from mpmath import mp
 from torch import Tensor
 
+from parityscope import theory
+from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, below
 from parityscope.papers.h1.circle import (
@@ -17,6 +20,7 @@ from parityscope.papers.h1.circle import (
     appendix_assumption,
     example_gradients,
     gradient_by_differences,
+    near_peak,
     sharp_circle,
     unit_heads,
 )
@@ -74,7 +78,7 @@ def _under_the_assumption(context: Context) -> dict[str, Any]:
 
 _ANY, _ASSUMED = "smallest product of two gradients", "smallest product under the appendix's assumption"
 _SOURCE = "the lemma's 0; 1e-6 is beyond rounding"
-_CLAUSES = (
+_LEMMA_17_CLAUSES = (
     Clause(
         "for attention as the appendix assumes it before the lemma", _ASSUMED, at_least(0), _SOURCE, below(_OPPOSED)
     ),
@@ -109,14 +113,242 @@ def _product_again(pair: Mapping[str, Any]) -> Again:
     return Again(float(first @ second), "finite differences of both losses")
 
 
+def _score_gradient(circle: Circle, gamma: Tensor, x: Tensor, *, printed: bool) -> Tensor:
+    """Return Σ_i ‖Σ_p x_p τ ∂γ_p/∂a^{(i)}‖² for every input: Lemma 18's left side (1/τ left out, as there)."""
+    derivative = theory.softmax_derivative_as_printed if printed else theory.softmax_derivative
+    waves = circle.model.positions.T
+    parts = torch.stack([derivative(gamma, wave, 1.0) for wave in waves], dim=-1)  # (k, n, 2)
+    return torch.einsum("...n,knd->...kd", x, parts).square().sum((-1, -2))
+
+
+def _cut(circle: Circle, gamma: Tensor) -> Tensor:
+    """Return attention with exactly nothing beyond π/4 of the peak, as the proofs treat it."""
+    kept = gamma * near_peak(circle, gamma)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _ratios(circle: Circle, heads: Tensor, inputs: Tensor, *, cut: bool, printed: bool) -> Tensor:
+    """Return the ratio of Lemma 18's left side to its bound for every input, infinite where no head sees a one."""
+    gamma = circle.attention(heads)
+    near = near_peak(circle, gamma)
+    gamma = _cut(circle, gamma) if cut else gamma
+    c2 = gamma[near].min() / circle.tau
+    seen = (inputs @ gamma.sum(-2)) > 0
+    left = _score_gradient(circle, gamma, inputs, printed=printed)
+    return torch.where(seen, left, torch.inf) / theory.score_gradient_bound(circle.n, circle.tau, float(c2.detach()))
+
+
+_CUT = "smallest ratio to the bound, attention cut to 0 beyond π/4"
+_SOFTMAX = "smallest ratio to the bound, softmax attention"
+_TRUE = "smallest ratio to the bound, true derivative and cut attention"
+_OWN_18 = "the lemma's own bound"
+_LEMMA_18_CLAUSES = (
+    Clause(
+        "as printed, for attention that is exactly 0 beyond π/4, as its proof treats it", _CUT, at_least(1), _OWN_18
+    ),
+    Clause("as printed, for a softmax that is close to 0 there", _SOFTMAX, at_least(1), _OWN_18),
+    Clause(
+        "with the derivative of the softmax instead of the printed one", _TRUE, at_least(1), _OWN_18, corrected=True
+    ),
+)
+
+
+def _lemma_18(context: Context) -> Measurement:
+    circle = sharp_circle()
+    n = circle.n
+    single, ones = torch.eye(n, dtype=torch.float64), torch.ones(1, n, dtype=torch.float64)
+    drawn = (torch.rand(200, n, generator=seeded_generator(SEED, "data")) < 0.5).double()
+    inputs = torch.cat([single, ones, drawn])
+    starts = unit_heads(context.at(smoke=10, reference=100), circle.k, torch.Generator().manual_seed(SEED))
+
+    def attack(*, cut: bool) -> Attack:
+        def objective(heads: Tensor, index: Tensor) -> Tensor:
+            ratios = [_ratios(circle, one, inputs, cut=cut, printed=True).min() for one in heads]
+            return -(torch.stack(ratios) + 1e-300).log()
+
+        return maximise(objective, starts, keep=4, steps=context.at(smoke=3, reference=25), rate=0.02)
+
+    def point(heads: Tensor, *, cut: bool, printed: bool) -> dict[str, Any]:
+        ratios = _ratios(circle, heads, inputs, cut=cut, printed=printed)
+        x = inputs[int(ratios.argmin())]
+        where = {"n": n, "tau": circle.tau, "heads": heads.tolist(), "x": x.int().tolist()}
+        return {**where, "cut": cut, "printed": printed, "value": float(ratios.min())}
+
+    ideal, real = attack(cut=True), attack(cut=False)
+    best = point(ideal.point, cut=True, printed=True)
+    far, full = point(real.point, cut=False, printed=True), point(starts[0], cut=True, printed=False)
+    return Measurement(
+        {_CUT: best["value"], _SOFTMAX: far["value"], _TRUE: full["value"]},
+        f"{best['value']:.2g} × the bound as printed with attention cut; softmax {far['value']:.0e} ×; true derivative "
+        f"{full['value']:.0e} ×",
+        f"{tried_by([ideal, real])}, {len(inputs)} inputs each",
+        {
+            "smallest_margin": best["value"] - 1,
+            "assumption": appendix_assumption(circle, starts[0]),
+            "seed": SEED,
+        },
+        "The left side was minimised over heads and inputs: it exceeds the bound only with the printed (wrong) "
+        "derivative and attention cut to exactly 0 beyond π/4; a softmax sees a far bit a little, and at x = 1 the "
+        "true derivative is 0, since S cannot move. (The two squares, printed without a sign, are a sum as in (7).)",
+        {_CUT: best, _SOFTMAX: far, _TRUE: full},
+    )
+
+
+def _ratio_again(point: Mapping[str, Any]) -> Again:
+    with mp.workdps(40):
+        return Again(float(_plain_ratio(point)), "the formula in 40 digits")
+
+
+def _plain_ratio(at: Mapping[str, Any]) -> Any:
+    n, tau, sign = at["n"], mp.mpf(at["tau"]), 1 if at["printed"] else -1
+    turns = [2 * mp.pi * j / n for j in range(1, n + 1)]
+    left, least = mp.mpf(0), mp.inf
+    for a13, a14 in at["heads"]:
+        powers = [mp.exp((a13 * mp.sin(turn) + a14 * mp.cos(turn)) / tau) for turn in turns]
+        peak = turns[powers.index(max(powers))]
+        near = [mp.cos(turn - peak) > mp.sqrt(0.5) - mp.mpf(10) ** -12 for turn in turns]
+        kept = [power if inside or not at["cut"] else mp.mpf(0) for power, inside in zip(powers, near, strict=True)]
+        gamma = [power / sum(kept) for power in kept]
+        least = min(least, *(weight for weight, inside in zip(gamma, near, strict=True) if inside))
+        for wave in (mp.sin, mp.cos):
+            waves = [wave(turn) for turn in turns]
+            mean = sum(weight * w for weight, w in zip(gamma, waves, strict=True))
+            moved = (
+                weight * ((1 - weight) * w + sign * (mean - weight * w)) if bit else 0
+                for bit, weight, w in zip(at["x"], gamma, waves, strict=True)
+            )
+            left += sum(moved, mp.mpf(0)) ** 2
+    return left / (2 * least**2 / n**2)  # c₂τ is the least weight near the peak
+
+
+_SMOOTHED = "squared gradients per loss less 64k²c₂²/n², softmax"
+_UNSEEN = "squared gradients per loss less 64k²c₂²/n², attention cut to 0 beyond π/4"
+_OWN_19 = "the lemma's own factor; 1e-9 is beyond rounding"
+_LEMMA_19_CLAUSES = (
+    Clause("for a softmax, where v*₁ = 0 only at x = 0", _SMOOTHED, at_least(0), _OWN_19, below(-1e-9)),
+    Clause("for attention that is exactly 0 beyond π/4, as in its proof", _UNSEEN, at_least(0), _OWN_19, below(-1e-9)),
+)
+
+
+def _pair_at_rest(circle: Circle) -> dict[str, Any]:
+    """Return Lemma 19's two sides at x = 0 and its complement: S cannot move there, but smoothing leaves a loss."""
+    n, k, support = circle.n, circle.k, tuple(range(circle.k))
+    heads = unit_heads(1, k, torch.Generator().manual_seed(SEED))[0]
+    x = torch.stack([torch.zeros(n, dtype=torch.float64), torch.ones(n, dtype=torch.float64)])
+    y = torch.tensor([1.0, (-1.0) ** k], dtype=torch.float64)
+    losses = torch.stack([circle.loss(heads, one, label) for one, label in zip(x, y, strict=True)])
+    return {
+        **circle.setting(support),
+        "seed": SEED,
+        "heads": heads.tolist(),
+        "losses": losses.tolist(),
+        "squared_gradients": float(example_gradients(circle, heads, x, y).square().sum()),
+        "factor": theory.loss_gradient_bound(n, k, appendix_assumption(circle, heads)["c2"]),
+    }
+
+
+def _cut_pair_at_rest() -> dict[str, Any]:
+    """Return both sides where attention is cut beyond π/4 and the hidden bit goes unseen.
+
+    x has a one wherever no head looks, so v*₁ = 0 and ŷ(x) = 1, as wrong as can be, and still at rest.
+    """
+    n = 16
+    wide = Circle(n, 1, 1 / n, 0.0)
+    heads = unit_heads(1, 1, torch.Generator().manual_seed(SEED))[0]
+    gamma = _cut(wide, wide.attention(heads))
+    unseen = (gamma[0] == 0).double()
+    inputs = torch.stack([unseen, 1 - unseen])
+    labels = torch.tensor([-1.0, 1.0], dtype=torch.float64)  # one hidden bit among the unseen ones
+    value, slope = wide.model.readout.value_and_slope(inputs @ gamma[0])
+    margin = 1 - labels * value
+    moves = _score_gradient(wide, gamma, inputs, printed=False) / wide.tau**2
+    c2 = float(gamma[gamma > 0].min()) / wide.tau
+    return {
+        "n": n,
+        "k": 1,
+        "tau": wide.tau,
+        "support": [int(unseen.argmax())],
+        "heads": heads.tolist(),
+        "x": unseen.int().tolist(),
+        "losses": margin.relu().square().tolist(),
+        "loss_sum_printed": 2,
+        "squared_gradients": float(((2 * margin * slope).square() * moves).sum()),
+        "factor": theory.loss_gradient_bound(n, 1, c2),
+    }
+
+
+def _excess(pair: Mapping[str, Any], squared_gradients: float) -> float:
+    return float(squared_gradients / sum(pair["losses"]) - pair["factor"])
+
+
+def _lemma_19(context: Context) -> Measurement:
+    sharp = sharp_circle()
+    # Of two hidden bits smoothing takes nothing away at x = 0: take one, and three.
+    settings = ((sharp.n, 1, sharp.tau), (2, 1, 1 / 2), (6, 3, 1 / 6))
+    soft, *small = (_pair_at_rest(Circle(*setting, SMOOTHING)) for setting in settings)
+    cut = _cut_pair_at_rest()
+    return Measurement(
+        {one: _excess(pair, pair["squared_gradients"]) for one, pair in ((_SMOOTHED, soft), (_UNSEEN, cut))},
+        f"squared gradients {soft['squared_gradients']:.0e} where the losses add up to {sum(soft['losses']):.2g}; with "
+        f"attention cut {cut['squared_gradients']:.0e} where they add up to {sum(cut['losses']):.2g}",
+        "x = 0 and its complement at 3 sizes, one under the appendix's assumption; one input with attention cut",
+        {"smaller_sizes": small},
+        "v*₁ = 0 means x = 0 under softmax, and at x and its complement S cannot move, so the gradients vanish while "
+        "smoothing leaves a loss; with attention cut to 0 the losses add up to 8, not 2, and the gradient is still 0.",
+        {_SMOOTHED: soft, _UNSEEN: cut},
+    )
+
+
+def _soft_pair_again(point: Mapping[str, Any]) -> Again:
+    circle = Circle(point["n"], point["k"], point["tau"], point["b"])
+    heads = torch.tensor(point["heads"], dtype=torch.float64)
+    squared = 0.0
+    for bit in (0.0, 1.0):
+        x, y = torch.full((circle.n,), bit, dtype=torch.float64), torch.tensor((-1.0) ** (bit * circle.k))
+        squared += float(gradient_by_differences(circle.loss, heads, x, y).square().sum())
+    return Again(_excess(point, squared), "finite differences of the loss")
+
+
+def _cut_pair_again(point: Mapping[str, Any]) -> Again:
+    wide = Circle(point["n"], 1, point["tau"], 0.0)
+    complement = 1 - torch.tensor(point["x"], dtype=torch.float64)
+
+    def score(at: Tensor) -> Tensor:
+        return _cut(wide, wide.attention(at))[0] @ complement
+
+    # ŷ(0) = 1 and ŷ(1) = −1 are both wrong, and |ŷ′(1)| = 4: the loss moves 16 times as fast as the score.
+    at = torch.tensor(point["heads"], dtype=torch.float64)
+    moved = 256 * float(gradient_by_differences(score, at).square().sum())
+    return Again(_excess(point, moved), "finite differences of the score of what the cut head sees")
+
+
 CLAIMS = (
     Claim(
         "H1-lemma-17",
         "The loss gradients of two examples never oppose each other: their product over a head is ≥ 0.",
-        _CLAUSES,
+        _LEMMA_17_CLAUSES,
         _lemma_17,
         "Appendix A, Lemma 17",
         seconds=1,
         replay=dict.fromkeys((_ANY, _ASSUMED), _product_again),
+    ),
+    Claim(
+        "H1-lemma-18",
+        "If v*₁ > 0, the squared derivatives of the score add up to at least 2c₂²τ²/n² over the heads.",
+        _LEMMA_18_CLAUSES,
+        _lemma_18,
+        "Appendix A, Lemma 18",
+        seconds=1,
+        corrected="The same with the derivative of the softmax, whose sign Lemma 14's proof prints wrongly.",
+        replay=dict.fromkeys((_CUT, _SOFTMAX, _TRUE), _ratio_again),
+    ),
+    Claim(
+        "H1-lemma-19",
+        "If v*₁ = 0, the squared loss gradients of x and its complement add up to at least (64k²c₂²/n²)(ℓ(x) + ℓ(x̄)).",
+        _LEMMA_19_CLAUSES,
+        _lemma_19,
+        "Appendix A, Lemma 19",
+        seconds=1,
+        replay={_SMOOTHED: _soft_pair_again, _UNSEEN: _cut_pair_again},
     ),
 )

@@ -15,9 +15,7 @@ from parityscope.core.statistics import Share, median, share_of_true
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
 from parityscope.papers.figure import Column, FigureSpec, Finding, table_of
 from parityscope.papers.h1.circle import SMOOTHING
-from parityscope.papers.h1.descents import DESCENTS
-from parityscope.papers.h1.ends import Ends, EndsNumbers, distances
-from parityscope.papers.h1.full_matrix import FullMatrix, FullMatrixNumbers
+from parityscope.papers.h1.descents import DESCENTS, Ends, EndsNumbers, FullMatrix, FullMatrixNumbers, distances
 from parityscope.papers.h1.gradient_parts import gradient_parts
 from parityscope.papers.h1.minima import MinimumNumbers
 from parityscope.records import Config, Numbers, Result, Row

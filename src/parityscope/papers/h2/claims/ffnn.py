@@ -15,7 +15,7 @@ from parityscope.models import FFNN1
 from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, below
-from parityscope.papers.h2.pair_step import fitted_exponent
+from parityscope.papers.h2.one_gradient import fitted_exponent
 from parityscope.papers.h2.trainings import ISOLATED, one_step_training, seed_at, share_below, step_again
 from parityscope.problems import Parity, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row

@@ -14,19 +14,17 @@ from torch import Tensor
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.models.positions import random_signs
 from parityscope.papers.claim import Again, Claim, Context, Measurement
-from parityscope.papers.criterion import Clause, above, at_least, at_most
-from parityscope.papers.h2.again import named_worst_loss
+from parityscope.papers.criterion import Clause, above, at_least, at_most, bootstrap
 from parityscope.papers.h2.claims.substitutes import certificate
 from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
     counts_around,
+    fitted_exponent,
     named_by_one_gradient,
     streamed_gradients,
     through_code,
 )
-from parityscope.papers.h2.pair_step import fitted_exponent
-from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, share_below
-from parityscope.papers.intervals import bootstrap
+from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, named_worst_loss, share_below
 from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import one_gradient_samples
 

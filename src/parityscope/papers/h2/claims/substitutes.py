@@ -16,9 +16,8 @@ from parityscope.models.positions import draw_signs
 from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Between, Clause, above, at_least, at_most
-from parityscope.papers.h2.again import named_worst_loss
-from parityscope.papers.h2.pair_step import least_worst_loss, seeded_scores
-from parityscope.papers.h2.trainings import ISOLATED, MOST, share_below
+from parityscope.papers.h2.one_gradient import least_worst_loss, seeded_scores
+from parityscope.papers.h2.trainings import ISOLATED, MOST, named_worst_loss, share_below
 from parityscope.problems import seeded_generator
 from parityscope.theory import polylog_numbers
 

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.figure import Column, FigureSpec, Finding, table_of
-from parityscope.papers.h2.one_gradient import counts_around, smallest_samples
-from parityscope.papers.h2.pair_step import fitted_exponent, smallest_code
+from parityscope.papers.h2.one_gradient import counts_around, fitted_exponent, smallest_code, smallest_samples
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import one_gradient_samples, polylog_numbers
 

@@ -16,7 +16,7 @@ from parityscope.models import ParityTransformer
 from parityscope.models.positions import orthogonal
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Column, FigureSpec, fresh, table_of
-from parityscope.papers.h2.pair_step import fitted_exponent, least_worst_loss, seeded_scores, substitutes
+from parityscope.papers.h2.one_gradient import fitted_exponent, least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.runs.training import TrainingNumbers

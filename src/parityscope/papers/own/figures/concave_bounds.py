@@ -15,7 +15,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.models import is_face
 from parityscope.models.positions import floating
 from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
-from parityscope.papers.own.flows import mirror_flow
+from parityscope.papers.own.flow import mirror_flow
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import law_of
 from parityscope.runs import training

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import Column, Finding, Scale, table_of
-from parityscope.papers.own.flows import Floats, attention_of, heads_flow, loss_of
+from parityscope.papers.own.flow import Floats, attention_of, heads_flow, loss_of
 from parityscope.records import Config, Numbers, Result, Row
 
 ID = "P-three-heads"

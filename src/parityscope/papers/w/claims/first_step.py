@@ -14,8 +14,7 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_most
 from parityscope.papers.w import formulas
 from parityscope.papers.w.criteria import at_sizes_that_run, equation, rare, relative_distance
-from parityscope.papers.w.definitions import slope_of_loss
-from parityscope.papers.w.instance import Instance, instance, second_instance
+from parityscope.papers.w.instance import Instance, instance, second_instance, slope_of_loss
 from parityscope.papers.w.noise_free import noise_free_instance
 from parityscope.theory import w as theory
 

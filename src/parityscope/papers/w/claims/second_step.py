@@ -18,7 +18,7 @@ from parityscope.papers.w.cot_block import CotBlock
 from parityscope.papers.w.criteria import at_sizes_that_run, equation, relative_distance, span_of_seeds
 from parityscope.papers.w.instance import DELTA, Instance, expected_alpha, instance
 from parityscope.papers.w.noise_free import noise_free_instance, noise_free_run, noise_free_scores
-from parityscope.papers.w.three_steps import fresh_trainings, settings_at, trained
+from parityscope.papers.w.three_step_rows import fresh_trainings, settings_at, trained
 from parityscope.theory import w as theory
 
 _KAPPA_PRINTED, _KAPPA = "relative distance of κ from the printed sum", "from the sum with the term of i′ = n + 1"

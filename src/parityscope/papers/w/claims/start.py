@@ -14,8 +14,7 @@ from parityscope.papers.criterion import Clause, above, at_most, below
 from parityscope.papers.w import regime
 from parityscope.papers.w.cot_block import random_embeddings
 from parityscope.papers.w.criteria import equation, rare
-from parityscope.papers.w.definitions import attention_output
-from parityscope.papers.w.instance import instance
+from parityscope.papers.w.instance import attention_output, instance
 from parityscope.problems import seeded_generator
 from parityscope.theory import w as theory
 

@@ -12,12 +12,11 @@ from parityscope.core.ties import predicts_plus
 from parityscope.papers.claim import Claim, Context, Measurement, needs_rows
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below
 from parityscope.papers.w import regime
-from parityscope.papers.w.answers import WeakestAnswer, expected_answers
 from parityscope.papers.w.cot_block import hand_set_block
 from parityscope.papers.w.criteria import at_sizes_that_run, rare, share_of_seeds, span_of_seeds
 from parityscope.papers.w.noise_free import noise_free_run
 from parityscope.papers.w.settings import best_by_k, budget, growth, samples, samples_at_least, with_chain
-from parityscope.papers.w.three_steps import (
+from parityscope.papers.w.three_step_rows import (
     LARGER,
     ThreeStepNumbers,
     earlier_trainings,
@@ -29,6 +28,7 @@ from parityscope.papers.w.three_steps import (
     trained_larger,
     wide_trainings,
 )
+from parityscope.papers.w.three_steps import WeakestAnswer, expected_answers
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.problems.sequences import ParitySequences, draw_secret
 from parityscope.theory import w as theory

@@ -19,10 +19,9 @@ from parityscope.papers.w.criteria import (
     relative_distance,
     span_of_seeds,
 )
-from parityscope.papers.w.definitions import slope_of_loss
-from parityscope.papers.w.instance import Instance, instance, measured, with_one_hot_attention
+from parityscope.papers.w.instance import Instance, instance, measured, slope_of_loss, with_one_hot_attention
 from parityscope.papers.w.noise_free import NoiseFreeRun, noise_free_run
-from parityscope.papers.w.three_steps import every_training, fresh_trainings, settings_at, trained
+from parityscope.papers.w.three_step_rows import every_training, fresh_trainings, settings_at, trained
 from parityscope.theory import w as theory
 
 _DELTA = 0.9  # of the probabilities
