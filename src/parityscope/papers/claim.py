@@ -161,7 +161,7 @@ class Claim:
     where : str
         Where the paper says it.
     seconds : float
-        What the check costs at demo scale on an idle core.
+        What the check costs at demo scale on an idle core, where that is more than one.
     reads_figure : bool
         Whether the check looks at the stored rows of figures.
     needs : callable
@@ -177,7 +177,7 @@ class Claim:
     ...     return Measurement({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
     >>> from parityscope.papers.criterion import at_least
     >>> one = Clause("they add up to one", "sum", at_least(1), "arithmetic")
-    >>> claim = Claim("P-halves", "Two halves are one.", (one,), halves, "nowhere", seconds=0.1)
+    >>> claim = Claim("P-halves", "Two halves are one.", (one,), halves, "nowhere")
     >>> claim.paper, claim.refutable, check(claim, Context()).verdict
     ('P', True, 'holds')
     """
@@ -187,7 +187,7 @@ class Claim:
     clauses: Sequence[Clause]
     measure: Callable[[Context], Measurement]
     where: str
-    seconds: float
+    seconds: float = 1.0
     reads_figure: bool = False
     needs: Callable[[Context], Sequence[Config]] = _no_configs
     corrected: str | None = None

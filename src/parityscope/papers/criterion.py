@@ -72,12 +72,7 @@ class Limit(NamedTuple):
         low, high = _ends(measured)
         if math.isnan(low) or math.isnan(high):
             return False
-        tests = {
-            "≤": high <= self.value,
-            "<": high < self.value,
-            "≥": low >= self.value,
-            ">": low > self.value,
-        }
+        tests = {"≤": high <= self.value, "<": high < self.value, "≥": low >= self.value, ">": low > self.value}
         return tests[self.relation]
 
     def __invert__(self) -> Limit:

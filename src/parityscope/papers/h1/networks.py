@@ -69,12 +69,7 @@ def stacked(networks: Sequence[Network]) -> Network:
 
 
 def train_on_fresh_examples(
-    network: nn.Module,
-    target: Target,
-    n: int,
-    seeds: Sequence[int],
-    rates: Sequence[float],
-    training: FreshTraining,
+    network: nn.Module, target: Target, n: int, seeds: Sequence[int], rates: Sequence[float], training: FreshTraining
 ) -> TrainingState:
     """Train every run on examples of its own seed's data stream, at its own learning rate; return where each stopped.
 

@@ -11,6 +11,7 @@ from parityscope.papers.criterion import Between, Clause, Limit, above, at_most
 
 FEWEST_SEEDS = 5  # fewer trainings are an illustration
 ROUNDING = "rounding of double precision; a wrong term is far larger"
+WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exactly 0"
 NOT_ITS_SIZES = (
     "the paper's own bound; sizes that run here are not Assumption 2's, whose k has no member below n ≈ 20 000, so "
     "missing it refutes nothing"

@@ -136,12 +136,7 @@ def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float
     """
     outputs, attention = right_way(block, task, bits)
     right = predicts_plus(outputs)  # an output of 0 says nothing and counts as wrong
-    return (
-        float(right.double().mean()),
-        float(right.all(1).double().mean()),
-        attention,
-        float(outputs.min()),
-    )
+    return (float(right.double().mean()), float(right.all(1).double().mean()), attention, float(outputs.min()))
 
 
 def _copy(block: CotBlock) -> CotBlock:

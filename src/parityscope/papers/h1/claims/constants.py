@@ -192,16 +192,10 @@ def _derivative_again(point: Mapping[str, Any]) -> Again:
 
 CLAIMS = (
     _bound_claim(
-        "H1-lemma-7",
-        "The risk is max{2l₁C, 2(l₂ + B)}-smooth in the heads.",
-        _RISK_GRADIENT,
-        "Section 4.1, Lemma 7",
+        "H1-lemma-7", "The risk is max{2l₁C, 2(l₂ + B)}-smooth in the heads.", _RISK_GRADIENT, "Section 4.1, Lemma 7"
     ),
     _bound_claim(
-        "H1-lemma-14",
-        "ŷ is 2k(20/τ² + 32k²/(τ²√b))-smooth in the heads (Lemma 6).",
-        _GRADIENT,
-        "Appendix, Lemma 14",
+        "H1-lemma-14", "ŷ is 2k(20/τ² + 32k²/(τ²√b))-smooth in the heads (Lemma 6).", _GRADIENT, "Appendix, Lemma 14"
     ),
     Claim(
         "H1-lemma-14-derivative",
@@ -209,7 +203,6 @@ CLAIMS = (
         _DERIVATIVE_CLAUSES,
         _printed_derivative,
         "Appendix, proof of Lemma 14",
-        seconds=1,
         corrected="∂γ_p/∂a13 = (1/τ)[γ_p(1 − γ_p) sin_p − Σ_{j≠p} γ_p γ_j sin_j], and likewise for a14.",
         replay={_PRINTED: _derivative_again},
     ),

@@ -163,7 +163,7 @@ def _full_matrix(context: Context) -> Measurement:
                     "largest_rise_of_the_risk": row.numbers.largest_rise,
                 }
                 for row in rows
-            ],
+            ]
         },
         "The query is w₀ = (1, 0, 0, 0), so scores read a11 and a12 with the token's bit. Gradients at H1's starts by "
         "autograd over all inputs; then plain descent of all sixteen entries of every A.",
@@ -324,7 +324,6 @@ CLAIMS = (
         _THEOREM_5_CLAUSES,
         _theorem_5,
         "Section 4, Theorem 5",
-        seconds=1,
         needs=Descents.configs,
         replay={_TRAPPED: minimum_again},
     ),

@@ -188,15 +188,12 @@ def _remark_12(context: Context) -> Measurement:
         {
             "terms_by_path": [
                 {**path._asdict(), "first": first, "second": second} for path, (first, second) in terms.items()
-            ],
+            ]
         },
         "Both terms of Theorem 11 were evaluated along powers of n: tiny norms allow m ≥ n heads, where the first does "
         "not vanish. One frozen head with large embeddings encodes the whole input, so the risk is 0 at every n tried, "
         "and at any other (papers/h1/large_embeddings.py says why).",
-        {
-            _MANY: {"log10_n": _POWER, **at._asdict()},
-            _LIMIT: {"large_embeddings": [one._asdict() for one in encoded]},
-        },
+        {_MANY: {"log10_n": _POWER, **at._asdict()}, _LIMIT: {"large_embeddings": [one._asdict() for one in encoded]}},
     )
 
 
@@ -424,7 +421,6 @@ CLAIMS = (
         _REMARK_12_CLAUSES,
         _remark_12,
         "Section 4, Remark 12",
-        seconds=1,
         replay={_MANY: _first_term_again, _LIMIT: _limit_again},
     ),
     Claim(

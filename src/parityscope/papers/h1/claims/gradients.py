@@ -182,11 +182,7 @@ def _lemma_18(context: Context) -> Measurement:
         f"{best['value']:.2g} × the bound as printed with attention cut; softmax {far['value']:.0e} ×; true derivative "
         f"{full['value']:.0e} ×",
         f"{tried_by([ideal, real])}, {len(inputs)} inputs each",
-        {
-            "smallest_margin": best["value"] - 1,
-            "assumption": appendix_assumption(circle, starts[0]),
-            "seed": SEED,
-        },
+        {"smallest_margin": best["value"] - 1, "assumption": appendix_assumption(circle, starts[0]), "seed": SEED},
         "The left side was minimised over heads and inputs: it exceeds the bound only with the printed (wrong) "
         "derivative and attention cut to exactly 0 beyond π/4; a softmax sees a far bit a little, and at x = 1 the "
         "true derivative is 0, since S cannot move. (The two squares, printed without a sign, are a sum as in (7).)",
@@ -329,7 +325,6 @@ CLAIMS = (
         _LEMMA_17_CLAUSES,
         _lemma_17,
         "Appendix A, Lemma 17",
-        seconds=1,
         replay=dict.fromkeys((_ANY, _ASSUMED), _product_again),
     ),
     Claim(
@@ -338,7 +333,6 @@ CLAIMS = (
         _LEMMA_18_CLAUSES,
         _lemma_18,
         "Appendix A, Lemma 18",
-        seconds=1,
         corrected="The same with the derivative of the softmax, whose sign Lemma 14's proof prints wrongly.",
         replay=dict.fromkeys((_CUT, _SOFTMAX, _TRUE), _ratio_again),
     ),
@@ -348,7 +342,6 @@ CLAIMS = (
         _LEMMA_19_CLAUSES,
         _lemma_19,
         "Appendix A, Lemma 19",
-        seconds=1,
         replay={_SMOOTHED: _soft_pair_again, _UNSEEN: _cut_pair_again},
     ),
 )

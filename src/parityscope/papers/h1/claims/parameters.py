@@ -116,11 +116,7 @@ def _proposition_3_transformer(context: Context) -> Measurement:
         },
         f"risk {at_stated:.2g} at τ = 1/n, b = 0.01; {sharper:g} with sharper heads and twice the output weights",
         f"all 2^{n} inputs for {len(supports)} supports",
-        {
-            "towards_the_limit": path,
-            "numbers_counted_by_k": counted,
-            "head_length_at_tau_1/n": 1 / (n * _SHARP),
-        },
+        {"towards_the_limit": path, "numbers_counted_by_k": counted, "head_length_at_tau_1/n": 1 / (n * _SHARP)},
         "The risk of Eq. (2)'s class over all inputs is not 0: its heads see neighbours, and smoothing moves ŷ off ±1. "
         "Heads 12.5 times as long and twice the output weights make it exactly 0, with as many numbers, τ and b.",
         {
@@ -306,7 +302,6 @@ CLAIMS = (
         _TRANSFORMER_CLAUSES,
         _proposition_3_transformer,
         "Section 3, Proposition 3",
-        seconds=1,
         replay={_PRINTED: _risk_again},
     ),
     Claim(

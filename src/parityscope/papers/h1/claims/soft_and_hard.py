@@ -260,7 +260,6 @@ CLAIMS = (
         _PROPOSITION_21_CLAUSES,
         _proposition_21,
         "Appendix B, Proposition 21",
-        seconds=1,
         replay={_ALL: _hard_risk_again},
     ),
 )

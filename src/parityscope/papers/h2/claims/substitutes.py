@@ -250,7 +250,6 @@ CLAIMS = (
         _SOFTMAX_CLAUSES,
         _softmax_needed,
         "Abstract",
-        seconds=1,
         replay={_ANY: _sigmoid_again, _FREE: _linear_again},
     ),
     Claim(
@@ -259,6 +258,5 @@ CLAIMS = (
         _TEMPERATURE_CLAUSES,
         _temperature,
         "Review, answer to the second major comment (on Sections 3 and 4)",
-        seconds=1,
     ),
 )

@@ -278,7 +278,6 @@ CLAIMS = (
         _PATHS_CLAUSES,
         _paths,
         f"{CONCAVE}, from examples",
-        seconds=1,
         proof=CONCAVE_PROOF,
         replay=dict.fromkeys((_SIGNAL, _OTHERS, _ASTRAY), _entry_again),
     ),
@@ -297,7 +296,6 @@ CLAIMS = (
         _NOISE_CLAUSES,
         _noise_and_bias,
         f"{BOUNDED}, 1 and 9",
-        seconds=1,
         needs=_noise_and_bias_trainings,
     ),
 )

@@ -288,7 +288,6 @@ CLAIMS = (
         _ONE_STEP_CLAUSES,
         _one_step,
         f"{BOUNDED}, 6",
-        seconds=1,
         needs=_one_step_trainings,
         proof=BOUNDED_PROOF,
     ),
@@ -298,7 +297,6 @@ CLAIMS = (
         _FEW_STEPS_CLAUSES,
         _few_steps,
         f"{BOUNDED}, 7",
-        seconds=1,
         needs=_few_steps_trainings,
     ),
     Claim(

@@ -68,10 +68,7 @@ def _lemma_5(context: Context) -> Measurement:
         measured[_quantity(number)] = max(items[name] for items in far for name in names if name.startswith(number))
     grid = [10.0**x for x in range(1, context.at(smoke=50, reference=60))]
     from_log_n = _below_one_from(grid)
-    sharp = next(
-        (x for x in grid if regime.lemma_10_overlap(regime.assumption_2(x)) < math.log(0.01)),
-        math.inf,
-    )
+    sharp = next((x for x in grid if regime.lemma_10_overlap(regime.assumption_2(x)) < math.log(0.01)), math.inf)
     return Measurement(
         measured,
         f"all below 1 from log n ≈ {max(from_log_n.values()):.0e} on",
@@ -244,7 +241,6 @@ CLAIMS = (
         _LEMMA_5_CLAUSES,
         _lemma_5,
         "Appendix B.4, Lemma 5",
-        seconds=0.7,
     ),
     Claim(
         "W-lemma-6",
@@ -255,7 +251,6 @@ CLAIMS = (
         ),
         _lemma_6,
         "Appendix B.4.1, Lemma 6",
-        seconds=0.2,
         corrected="(−1)^{b[i+1]} 1(b[j] = b₁, b[i] = b₂) is a martingale difference for S[i] ≠ j.",
         replay={_STAYS: _mean_again},
     ),
@@ -279,7 +274,6 @@ CLAIMS = (
         ),
         _lemma_7,
         "Appendix B.4.1, Lemma 7",
-        seconds=0.6,
         corrected="|α − ᾱ| ≤ √(2B log(300nB/δ)) without 1(j = S[i]); the other five bounds as printed.",
         replay={_BROKEN["alpha"]: _alpha_again},
     ),

@@ -67,7 +67,6 @@ def figure_claim(number: int, where: str, statement: str, parts: Sequence[Part],
         tuple(part.clause for part in parts),
         partial(_measure, name, tuple(parts), how),
         f"{where}, Figure {number}",
-        seconds=0.1,
         reads_figure=True,
     )
 

@@ -212,11 +212,7 @@ def _lemma_17(context: Context) -> Measurement:
         },
         f"second step: off by {printed:.1%} as printed, {counted:.0e} with α for ᾱ; change {max(changes):.4f} ε",
         f"{count} starts with two batches each, all 2^{_SIZES['n']} inputs for the changes",
-        {
-            "largest_change_over_epsilon": max(changes),
-            "rate": rate,
-            **_SIZES,
-        },
+        {"largest_change_over_epsilon": max(changes), "rate": rate, **_SIZES},
         "A first step was taken at the largest rate of Lemma 5.4, and the second batch's gradient compared with both "
         "sums: as in Lemma 14, the printed ᾱ should be the counted α.",
         {_PRINTED: _where_printed_is_off(_second(**_SMALL), rate=_SMALL_RATE)},
@@ -243,7 +239,6 @@ CLAIMS = (
         (equation(_OWN_SUM, _OWN),),
         _lemma_12,
         "Appendix B.4.2, Lemma 12",
-        seconds=0.2,
     ),
     Claim(
         "W-lemma-13",
@@ -255,7 +250,6 @@ CLAIMS = (
         ),
         _lemma_13,
         "Appendix B.4.2, Lemma 13",
-        seconds=0.8,
     ),
     Claim(
         "W-lemma-14",
@@ -263,7 +257,6 @@ CLAIMS = (
         (equation(_ATTENDED_SUM, _PRINTED), equation(_MEANT_SUM, _COUNTED, corrected=True)),
         _lemma_14,
         "Appendix B.4.2, Lemma 14",
-        seconds=0.2,
         corrected=f"In the first step {_MEANT_SUM}.",
         replay={_PRINTED: _first_slope_again},
     ),
@@ -276,7 +269,6 @@ CLAIMS = (
         ),
         _lemma_15,
         "Appendix B.4.2, Lemma 15",
-        seconds=0.8,
     ),
     Claim(
         "W-lemma-16",
@@ -287,7 +279,6 @@ CLAIMS = (
         ),
         _lemma_16,
         "Appendix B.4.3, Lemma 16",
-        seconds=0.6,
     ),
     Claim(
         "W-lemma-17",
@@ -303,7 +294,6 @@ CLAIMS = (
         ),
         _lemma_17,
         "Appendix B.4.3, Lemma 17",
-        seconds=1,
         corrected=f"In the second step {_MEANT_SUM}; the rest as printed.",
         replay={_PRINTED: _second_slope_again},
     ),

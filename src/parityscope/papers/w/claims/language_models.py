@@ -240,7 +240,6 @@ CLAIMS = (
         _FIGURE_6,
         _figure_6,
         "Section 4.3, Figure 6",
-        seconds=0.1,
         reads_figure=True,
     ),
     Claim(
@@ -249,7 +248,6 @@ CLAIMS = (
         _FINE_TUNING,
         _fine_tuning,
         "Section 4.3, Figure 6",
-        seconds=0.1,
         reads_figure=True,
     ),
     Claim(
@@ -258,7 +256,6 @@ CLAIMS = (
         _FIGURE_7,
         _figure_7,
         "Section 4.3 and Appendix C.1, Figure 7",
-        seconds=0.1,
         reads_figure=True,
     ),
 )

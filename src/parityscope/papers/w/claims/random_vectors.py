@@ -260,7 +260,6 @@ CLAIMS = (
         (_no_growth("‖A‖ ≤ CK(√m + √n + t)", _NORM_GROWTH),),
         _lemma_28,
         "Appendix B.6, Lemma 28",
-        seconds=0.5,
     ),
     Claim(
         "W-lemma-29",
@@ -271,7 +270,6 @@ CLAIMS = (
         ),
         _lemma_29,
         "Appendix B.6, Lemma 29",
-        seconds=1,
     ),
     Claim(
         "W-lemma-30",
@@ -286,7 +284,6 @@ CLAIMS = (
         ),
         _lemma_30,
         "Appendix B.6, Lemma 30",
-        seconds=1,
     ),
     Claim(
         "W-lemma-31",
@@ -300,7 +297,6 @@ CLAIMS = (
         ),
         _lemma_31,
         "Appendix B.6, Lemma 31",
-        seconds=0.3,
         corrected="All inner products of embeddings are within √(2 log(4(n + k)²/δ)/d) of 0 or 1.",
         replay={_ITS_OWN: _walk_again},
     ),
@@ -310,6 +306,5 @@ CLAIMS = (
         (Clause("the output is one-hot within 4/n^{C−1}", _ONE_HOT, at_most(1), "the lemma's own bound"),),
         _lemma_32,
         "Appendix B.6, Lemma 32",
-        seconds=0.5,
     ),
 )

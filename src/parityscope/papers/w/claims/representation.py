@@ -153,7 +153,6 @@ CLAIMS = (
         ),
         _lemma_2,
         "Appendix B.2, Lemma 2",
-        seconds=0.2,
     ),
     Claim(
         "W-lemma-3",
@@ -164,7 +163,6 @@ CLAIMS = (
         ),
         _lemma_3,
         "Appendix B.2, Lemma 3",
-        seconds=0.3,
     ),
     Claim(
         "W-lemma-4",

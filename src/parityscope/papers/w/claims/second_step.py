@@ -15,7 +15,7 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.w import formulas, regime
 from parityscope.papers.w.cot_block import CotBlock
-from parityscope.papers.w.criteria import at_sizes_that_run, equation, relative_distance, span_of_seeds
+from parityscope.papers.w.criteria import WITHOUT_NOISE, at_sizes_that_run, equation, relative_distance, span_of_seeds
 from parityscope.papers.w.instance import DELTA, Instance, expected_alpha, instance
 from parityscope.papers.w.noise_free import noise_free_instance, noise_free_run, noise_free_scores
 from parityscope.papers.w.three_step_rows import fresh_trainings, settings_at, trained
@@ -199,33 +199,47 @@ def _lemma_21(context: Context) -> Measurement:
     )
 
 
-_ONE_HOT, _ONE_HOT_TRAINED = "distance from one-hot over 1/n^10, without noise", "the same in trainings"
+def one_hot_claim(number: int, statement: str, where: str, steps: int, power: int) -> Claim:
+    """Return the claim that attention is one-hot within 1/n^power after some steps, without noise and in trainings.
 
-
-def _lemma_22(context: Context) -> Measurement:
-    run, runs, n = noise_free_run(), trained(context), settings_at(context).n
-    limit = run.off_one_hot(2)
-    off = [one.distances_from_one_hot[0] for one in runs]
-    return Measurement(
-        {
-            _ONE_HOT: limit / theory.one_hot_bound(run.start.task.n, 10),
-            _ONE_HOT_TRAINED: span_of_seeds([distance / theory.one_hot_bound(n, 10) for distance in off]),
-        },
-        f"off by {limit:.0e} without noise, by at most {max(off):.0e} in trainings",
-        f"all 2^{run.start.task.n} inputs without noise, {len(runs)} fresh seeds",
-        {
-            "without_noise": limit,
-            "n": run.start.task.n,
-            "m": run.rates.m,
-            "trained": off,
-            "settings": settings_at(context).model_dump(),
-        },
-        "Two steps were taken without noise at rates inside Lemma 5.4 and at the edge of 5.6. Trainings at sizes that "
-        "run here cannot have scores of 40 log n and stay stable.",
+    >>> one_hot_claim(22, "It is one-hot.", "Appendix B.4.3", steps=2, power=10).id
+    'W-lemma-22'
+    """
+    bound = f"1/n^{power}"
+    limit_of, trained_off = (
+        f"distance from one-hot over {bound} after {steps} steps, without noise",
+        "the same in trainings",
     )
 
+    def measure(context: Context) -> Measurement:
+        run, runs, settings = noise_free_run(), trained(context), settings_at(context)
+        limit, off = run.off_one_hot(steps), [one.distances_from_one_hot[steps - 2] for one in runs]
+        allowed = theory.one_hot_bound(settings.n, power)
+        return Measurement(
+            {
+                limit_of: limit / theory.one_hot_bound(run.start.task.n, power),
+                trained_off: span_of_seeds([distance / allowed for distance in off]),
+            },
+            f"off by {limit:.0e} without noise, by at most {max(off):.0e} in trainings",
+            f"all 2^{run.start.task.n} inputs without noise, {len(runs)} fresh seeds",
+            {
+                "without_noise": limit,
+                "n": run.start.task.n,
+                "m": run.rates.m,
+                "trained": off,
+                "largest_change_in_the_third_step": max(one.attention_moved for one in runs),
+                "settings": settings.model_dump(),
+            },
+            "Steps were taken without noise at rates inside Lemma 5.4 and at the edge of 5.6. Trainings at sizes that "
+            "run here cannot have scores of 40 log n and stay stable.",
+        )
 
-_WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exactly 0"
+    clauses = (
+        Clause(f"one-hot within {bound}", limit_of, at_most(1), WITHOUT_NOISE),
+        at_sizes_that_run("the same with noise", trained_off, at_most(1)),
+    )
+    return Claim(f"W-lemma-{number}", statement, clauses, measure, f"{where}, Lemma {number}", needs=fresh_trainings)
+
 
 CLAIMS = (
     Claim(
@@ -237,7 +251,6 @@ CLAIMS = (
         ),
         _lemma_18,
         "Appendix B.4.3, Lemma 18",
-        seconds=0.2,
         corrected="κ₁ is the printed sum and (η₀/8Bm(n+1)) Σ ᾱ_{n+1,S[n+1],b1,b2} e_{S[n+1],b1}.",
         replay={_KAPPA_PRINTED: _pull_again},
     ),
@@ -251,7 +264,6 @@ CLAIMS = (
         ),
         _lemma_19,
         "Appendix B.4.3, Lemma 19",
-        seconds=0.1,
         corrected="Δ₁ is its main term and, at j = S[n+1], (−1)^{b₁}η₀/16m(n+1), up to the printed bound.",
         replay={_OVER_BOUND: _error_again},
     ),
@@ -264,32 +276,19 @@ CLAIMS = (
         ),
         _lemma_20,
         "Appendix B.4.3, Lemma 20",
-        seconds=0.3,
     ),
     Claim(
         "W-lemma-21",
         "After two steps scores are ≥ η₀η₁/256mn² on the secret and ≤ half of that elsewhere.",
         (
-            Clause("≥ η₀η₁/256mn² on the secret", _SECRET, at_least(1), _WITHOUT_NOISE),
-            Clause("≤ η₀η₁/512mn² elsewhere", _ELSEWHERE, at_most(1), _WITHOUT_NOISE),
+            Clause("≥ η₀η₁/256mn² on the secret", _SECRET, at_least(1), WITHOUT_NOISE),
+            Clause("≤ η₀η₁/512mn² elsewhere", _ELSEWHERE, at_most(1), WITHOUT_NOISE),
             at_sizes_that_run("the first with noise", _SECRET_TRAINED, at_least(1)),
             at_sizes_that_run("the second with noise", _ELSEWHERE_TRAINED, at_most(1)),
         ),
         _lemma_21,
         "Appendix B.4.3, Lemma 21",
-        seconds=0.1,
         needs=fresh_trainings,
     ),
-    Claim(
-        "W-lemma-22",
-        "After two steps the attention output is one-hot within 1/n^10.",
-        (
-            Clause("one-hot within 1/n^10", _ONE_HOT, at_most(1), _WITHOUT_NOISE),
-            at_sizes_that_run("the same with noise", _ONE_HOT_TRAINED, at_most(1)),
-        ),
-        _lemma_22,
-        "Appendix B.4.3, Lemma 22",
-        seconds=0.2,
-        needs=fresh_trainings,
-    ),
+    one_hot_claim(22, "After two steps the attention output is one-hot within 1/n^10.", "Appendix B.4.3", 2, 10),
 )

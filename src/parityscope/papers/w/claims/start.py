@@ -144,7 +144,6 @@ CLAIMS = (
         (Clause("A's gradient is 0", _MOVED, at_most(0), "a product with exact zeros", above(1e-12)),),
         _lemma_8,
         "Appendix B.4.2, Lemma 8",
-        seconds=0.3,
     ),
     Claim(
         "W-lemma-9",
@@ -155,7 +154,6 @@ CLAIMS = (
         ),
         _lemma_9,
         "Appendix B.4.2, Lemma 9",
-        seconds=0.1,
         corrected="In the first two steps the attention output at i is (1/i) Σ_{j≤i} e_{j,b[j]}.",
         replay={_PRINTED_MEAN: _mean_again},
     ),
@@ -171,7 +169,6 @@ CLAIMS = (
         ),
         _lemma_10,
         "Appendix B.4.2, Lemma 10",
-        seconds=0.2,
     ),
     Claim(
         "W-lemma-11",
@@ -183,6 +180,5 @@ CLAIMS = (
         ),
         _lemma_11,
         "Appendix B.4.2, Lemma 11",
-        seconds=0.2,
     ),
 )

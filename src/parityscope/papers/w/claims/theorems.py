@@ -229,7 +229,6 @@ CLAIMS = (
         (_HARD,),
         _theorem_2,
         "Section 3.2, Theorem 2",
-        seconds=0.1,
         reads_figure=True,
     ),
     Claim(
@@ -251,10 +250,6 @@ CLAIMS = (
         _theorem_3,
         "Section 3.3, Theorem 3",
         seconds=4,
-        needs=lambda context: [
-            *every_training(context),
-            *wide_trainings(context),
-            *larger_trainings(context),
-        ],
+        needs=lambda context: [*every_training(context), *wide_trainings(context), *larger_trainings(context)],
     ),
 )

@@ -12,7 +12,9 @@ from parityscope.core.statistics import wilson_share
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, at_most, below
 from parityscope.papers.w import formulas
+from parityscope.papers.w.claims.second_step import one_hot_claim
 from parityscope.papers.w.criteria import (
+    WITHOUT_NOISE,
     at_sizes_that_run,
     equation,
     rare,
@@ -21,11 +23,10 @@ from parityscope.papers.w.criteria import (
 )
 from parityscope.papers.w.instance import Instance, instance, measured, slope_of_loss, with_one_hot_attention
 from parityscope.papers.w.noise_free import NoiseFreeRun, noise_free_run
-from parityscope.papers.w.three_step_rows import every_training, fresh_trainings, settings_at, trained
+from parityscope.papers.w.three_step_rows import every_training, fresh_trainings, trained
 from parityscope.theory import w as theory
 
 _DELTA = 0.9  # of the probabilities
-_WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exactly 0"
 _SMALL = (6, 2)  # n and k of counterexamples, which plain code replays
 
 _OWN = "share of batches with a projection of W_{r,1:d}'s gradient beyond the bound"
@@ -90,29 +91,6 @@ def _projection_again(point: Mapping[str, Any]) -> Again:
     slope = _slope(third, point["neuron"], point["j"], point["b"])
     again = slope / float(third.block.h[point["neuron"]])
     return Again(again, "differences of the loss", abs(again - point["printed"]), "projection over h_r")
-
-
-_ONE_HOT, _ONE_HOT_TRAINED = (
-    "distance from one-hot over 1/n^9 after three steps, without noise",
-    "the same in trainings",
-)
-
-
-def _lemma_24(context: Context) -> Measurement:
-    run, runs, n = noise_free_run(), trained(context), settings_at(context).n
-    limit, off = run.off_one_hot(3), [one.distances_from_one_hot[1] for one in runs]
-    moved = max(one.attention_moved for one in runs)
-    return Measurement(
-        {
-            _ONE_HOT: limit / theory.one_hot_bound(run.start.task.n, 9),
-            _ONE_HOT_TRAINED: span_of_seeds([distance / theory.one_hot_bound(n, 9) for distance in off]),
-        },
-        f"off by {limit:.0e} without noise, by at most {max(off):.0e} in trainings",
-        f"all 2^{run.start.task.n} inputs without noise, {len(runs)} fresh seeds",
-        {"without_noise": limit, "trained": off, "largest_change_in_the_third_step": moved, "m": run.rates.m},
-        "Attention was measured after the third step, without noise and in trainings at sizes that run here, whose "
-        "scores cannot reach 40 log n.",
-    )
 
 
 _WEIGHT, _WEIGHT_MEANT = "largest distance from ∓2ε/3 over ε/300", "from ∓ε/6 for W⁽³⁾ and i ≥ n + 2, over ε/300"
@@ -190,10 +168,7 @@ def _lemma_26(context: Context) -> Measurement:
     )
 
 
-_LINEAR, _LINEAR_TRAINED = (
-    "largest |T| in training without noise, over ε/3",
-    "largest |T| in trainings",
-)
+_LINEAR, _LINEAR_TRAINED = ("largest |T| in training without noise, over ε/3", "largest |T| in trainings")
 
 
 def _lemma_27(context: Context) -> Measurement:
@@ -201,10 +176,7 @@ def _lemma_27(context: Context) -> Measurement:
     largest = max(run.largest_outputs)
     trained_outputs = [context.row(one).numbers.largest_output_in_training for one in every_training(context)]
     return Measurement(
-        {
-            _LINEAR: largest / theory.lemma_26_band()[0],
-            _LINEAR_TRAINED: span_of_seeds(trained_outputs),
-        },
+        {_LINEAR: largest / theory.lemma_26_band()[0], _LINEAR_TRAINED: span_of_seeds(trained_outputs)},
         f"largest output in training {largest:.0e} ε without noise, up to {max(trained_outputs):.2f} in trainings",
         f"three batches of all 2^{run.start.task.n} inputs without noise, {len(trained_outputs)} fresh seeds",
         {"without_noise_over_epsilon": run.largest_outputs, "trained": trained_outputs},
@@ -227,32 +199,21 @@ CLAIMS = (
         ),
         _lemma_23,
         "Appendix B.4.4, Lemma 23",
-        seconds=0.4,
         corrected=f"In the third step {_THIRD_MEANT}: ±¼, and ±½ at i = n + 1, for the printed 1/i.",
         replay={_PRINTED: _projection_again},
     ),
-    Claim(
-        "W-lemma-24",
-        "After the third step the attention output is still one-hot within 1/n⁹.",
-        (
-            Clause("one-hot within 1/n⁹", _ONE_HOT, at_most(1), _WITHOUT_NOISE),
-            at_sizes_that_run("the same with noise", _ONE_HOT_TRAINED, at_most(1)),
-        ),
-        _lemma_24,
-        "Appendix B.4.4, Lemma 24",
-        seconds=0.2,
-        needs=fresh_trainings,
+    one_hot_claim(
+        24, "After the third step the attention output is still one-hot within 1/n⁹.", "Appendix B.4.4", 3, 9
     ),
     Claim(
         "W-lemma-25",
         "|⟨W⁽²⁾_{r,d+1:2d}, attention at i⟩ + sign(ν_{r,i,b[S[i]]} h_r)(2ε/3) 1(ν_{r,i,0} ν_{r,i,1} < 0)| < ε/300.",
         (
-            Clause("with 2ε/3, for W⁽²⁾ and every i", _WEIGHT, below(1), _WITHOUT_NOISE),
-            Clause("with ε/6, for W⁽³⁾ and i ≥ n + 2", _WEIGHT_MEANT, below(1), _WITHOUT_NOISE, corrected=True),
+            Clause("with 2ε/3, for W⁽²⁾ and every i", _WEIGHT, below(1), WITHOUT_NOISE),
+            Clause("with ε/6, for W⁽³⁾ and i ≥ n + 2", _WEIGHT_MEANT, below(1), WITHOUT_NOISE, corrected=True),
         ),
         _lemma_25,
         "Appendix B.4.4, Lemma 25",
-        seconds=0.2,
         corrected="The same for W⁽³⁾ with ε/6 for 2ε/3, at i ≥ n + 2.",
         replay={_WEIGHT: _weight_again},
     ),
@@ -260,24 +221,22 @@ CLAIMS = (
         "W-lemma-26",
         "After three steps every output is within ε/3 of ±ε/3.",
         (
-            Clause("within ε/3 of ±ε/3", _BAND, below(1), _WITHOUT_NOISE),
+            Clause("within ε/3 of ±ε/3", _BAND, below(1), WITHOUT_NOISE),
             at_sizes_that_run("the same with noise", _BAND_TRAINED, at_least(1)),
         ),
         _lemma_26,
         "Appendix B.4.4, Lemma 26",
-        seconds=0.2,
         needs=fresh_trainings,
     ),
     Claim(
         "W-lemma-27",
         "Lemmas 18 and 26 extend from linear to hinge loss: outputs stay within ε/3 throughout training.",
         (
-            Clause("no output passes ε/3 in training", _LINEAR, at_most(1), _WITHOUT_NOISE),
+            Clause("no output passes ε/3 in training", _LINEAR, at_most(1), WITHOUT_NOISE),
             at_sizes_that_run("none passes 1, where the hinge bends, in any training", _LINEAR_TRAINED, at_most(1)),
         ),
         _lemma_27,
         "Appendix B.5, Lemma 27",
-        seconds=0.2,
         needs=every_training,
     ),
 )
