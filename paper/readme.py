@@ -21,10 +21,10 @@ from evidence import PROJECT, Evidence, NoEvidence
 
 from parityscope.core.files import write_atomically
 from parityscope.papers.h1.ends import Ends
+from parityscope.papers.rendering import OURS, tallies
 from parityscope.papers.w.figures.figure_1 import FOUR_HEADS
 from parityscope.papers.w.over_seeds import cells_by
 from parityscope.papers.w.settings import ANSWER, CHAIN
-from parityscope.papers.wording import OURS, tallies
 
 README, PAGE = PROJECT / "README.md", PROJECT / "docs" / "results" / "readme-numbers.md"
 FRONTIER = PROJECT / "benchmarks" / "fit_frontier.json"

@@ -10,8 +10,8 @@ from parityscope.core.errors import naming_the_extra
 from parityscope.core.threads import single_threaded
 from parityscope.papers.claim import Claim, ClaimNumbers, Context, Replay, check
 from parityscope.papers.figure import SCALES, Scale
+from parityscope.papers.rendering import counterexample_of
 from parityscope.papers.results import stored_claims
-from parityscope.papers.wording import counterexample_of
 from parityscope.records import Store
 
 
