@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from parityscope.apps.explorer.chain import ChainSettings, Decoders
-from parityscope.apps.explorer.frames import frame, rounded
+from parityscope.apps.explorer.learn import LiveSettings, frame, rounded
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
-from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.results import stored_rows

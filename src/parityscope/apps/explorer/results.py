@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from parityscope.apps.explorer.settings import LiveSettings
+from parityscope.apps.explorer.learn import LiveSettings
 from parityscope.apps.reference import unpack_reference
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.claim import ClaimCheck
