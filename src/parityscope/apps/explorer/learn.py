@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
@@ -17,9 +17,7 @@ from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
 from parityscope.models.additive import AdditiveScore
 from parityscope.problems import Parity, draw_problems
-from parityscope.risk import law_of
 from parityscope.risk.engines import closed_form, pair
-from parityscope.risk.law import Law
 from parityscope.training.build import build_model, readout_of
 from parityscope.training.learning import LEARNED_ACCURACY
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
@@ -30,6 +28,9 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 CLOSED_FORM_BITS, SPLIT_BITS, ENUMERATED_BITS = 1000, 24, 16
 MOST_HIDDEN = 16
 MOST_STEPS = 20_000
+_POINTS = 121
+CIRCLES = ("circle", "circle-as-coded")  # position codes on which a head has an angle
+_NEGLIGIBLE = 6.5  # standard deviations of the kernel after which its transform, e^{-t²/2} < 1e-9, counts as zero
 
 
 class LiveSettings(BaseModel):
@@ -133,10 +134,6 @@ as an integer
         raise InvalidInput(f"{name} = {first['input']!r}: {first['msg'].lower()}") from None
 
 
-_POINTS = 121
-CIRCLES = ("circle", "circle-as-coded")  # position codes on which a head has an angle
-
-
 def rounded(values: Tensor, digits: int = 5) -> Any:
     """Return nested lists with so many decimals that no eye could tell the difference.
 
@@ -191,7 +188,7 @@ def frame(model: ParityTransformer, problem: Parity, step: int, risk: float) -> 
         accuracy = measured_accuracy(model, [problem])
         score = model.additive_score()
         assert score is not None
-        density = exact_score_density(score, law_of([problem]), _score_axis(problem.k))
+        density = exact_score_density(score, problem.mask(), _score_axis(problem.k))
     found = found_support(weights, problem.k).tolist()
     return {
         "type": "frame",
@@ -208,39 +205,25 @@ def frame(model: ParityTransformer, problem: Parity, step: int, risk: float) -> 
     }
 
 
-_NEGLIGIBLE = 6.5  # standard deviations of the kernel after which its transform, e^{-t²/2} < 1e-9, counts as zero
-
-
 class ScoreDensity(NamedTuple):
-    """The density of S where the label is +1 and where it is −1; the two together integrate to 1.
-
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> score = AdditiveScore(torch.full((6,), 0.3, dtype=torch.float64), torch.zeros(()), Cosine())
-    >>> density = exact_score_density(score, law_of(Parity(6, (0, 1))), torch.linspace(-1, 3, 401).double())
-    >>> [round(float(side.sum()) * 0.01, 6) for side in density]
-    [0.5, 0.5]
-    """
+    """The density of S where the label is +1 and where it is −1; the two together integrate to 1."""
 
     plus: Float[Tensor, "*runs points"]
     minus: Float[Tensor, "*runs points"]
 
 
 def exact_score_density(
-    score: AdditiveScore, law: Law, at: Float[Tensor, " points"], width: float = 0.03
+    score: AdditiveScore, hidden: Bool[Tensor, " n"], at: Float[Tensor, " points"], width: float = 0.03
 ) -> ScoreDensity:
-    """Return the density of S + width·N(0, 1) at some points, for noiseless labels, without visiting an input.
+    """Return the density of S + width·N(0, 1) at some points, over uniform bits, without visiting an input.
 
     S takes up to 2^n values, so its law is shown through a narrow Gaussian; beyond that nothing is approximated (the
     Fourier series leaves out terms below 1e-9). Independent bits make the characteristic function a product:
 
     >>> from parityscope.models import Cosine
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
     >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Cosine())
     >>> at = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    >>> density = exact_score_density(score, law_of(Parity(2, (0,))), at, width=0.1)
+    >>> density = exact_score_density(score, torch.tensor([True, False]), at, width=0.1)
     >>> [round(float(value), 6) for value in (density.plus[0], density.minus[0], density.minus[1])]
     [1.994711, 0.0, 1.994711]
     """
@@ -251,19 +234,11 @@ def exact_score_density(
     period = math.ceil(max(high, float(at.max())) - min(low, float(at.min())))
     t, kernel = _frequencies(period, width)
     angle = t[:, None] * weights[..., None, :]  # (*runs, frequencies, n)
-    mask = law.mask.unsqueeze(-2).to(angle.device)
-    if law.bias == 0.5:
-        # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
-        sine, cosine = (angle / 2).sin(), (angle / 2).cos()
-        turn = t * (weights.sum(-1, keepdim=True) / 2 + score.offset)
-        whole = torch.polar(kernel * cosine.prod(-1), turn)
-        hidden = law.mask.sum(-1, keepdim=True).to(turn)
-        signed = torch.polar(kernel * torch.where(mask, sine, cosine).prod(-1), turn - math.pi / 2 * hidden)
-    else:
-        factor = law.bias * torch.polar(torch.ones_like(angle), angle)
-        shift = torch.polar(kernel, t * score.offset)
-        whole = (1 - law.bias + factor).prod(-1) * shift
-        signed = (1 - law.bias + torch.where(mask, -factor, factor)).prod(-1) * shift
+    # E[e^{iax}] = e^{ia/2} cos(a/2) and E[(−1)^x e^{iax}] = −i e^{ia/2} sin(a/2)
+    sine, cosine = (angle / 2).sin(), (angle / 2).cos()
+    turn = t * (weights.sum(-1, keepdim=True) / 2 + score.offset)
+    whole = torch.polar(kernel * cosine.prod(-1), turn)
+    signed = torch.polar(kernel * torch.where(hidden, sine, cosine).prod(-1), turn - math.pi / 2 * hidden.sum())
     cosines, sines = _waves(period, width, tuple(at.tolist()))
     total, difference = (phi.real @ cosines + phi.imag @ sines for phi in (whole, signed))
     return ScoreDensity(((total + difference) / 2).clamp(min=0.0), ((total - difference) / 2).clamp(min=0.0))

@@ -1,6 +1,6 @@
 // Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
 import { writeAddress } from "./address.js";
-import { Panel, colour, element, table } from "./panels.js";
+import { Panel, element, table } from "./panels.js";
 import { ask, complain, latest } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
