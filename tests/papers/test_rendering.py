@@ -100,7 +100,7 @@ def test_a_counterexample_is_laid_out_with_its_names():
     assert any(line.startswith("many (0, 1, ") and line.endswith("… 100 in all)") for line in lines)
     rows = lines.index("rows (0, 0)")
     assert lines[rows + 11 : rows + 13] == ["(11, 11)", "… 40 in all"]
-    assert {"  b         1e+08", "  deeper", "    seed    3"} <= set(point_lines(point))
+    assert {"  b        1e+08", "  deeper", "    seed   3"} <= set(point_lines(point))
 
 
 @pytest.mark.parametrize("proof", ["explanation/sums", "docs: explanation/sums", "docs/explanation/sums.md"])
