@@ -183,13 +183,13 @@ def resident_megabytes(process):
     return int(status.read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def poured(server, head, piece, megabytes=64):
+def poured(server, head, piece, megabytes=64, asking="POST /api/snippet", host="127.0.0.1"):
     """Send pieces until the server will not have more; return how many bytes it took, and what it answered."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
         sent, answer = 0, b""
         with suppress(ConnectionError):
-            connection.sendall(f"POST /api/snippet HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
+            connection.sendall(f"{asking} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n\r\n".encode())
             while sent < megabytes * 2**20:
                 connection.sendall(piece)
                 sent += len(piece)
@@ -219,6 +219,25 @@ def test_a_flood_is_cut_off(process, server, head, piece):
     assert sent < 16 * 2**20  # what fits into buffers on the way, not what was offered
     # A reset may overtake the answer.
     assert not answer or answer.split()[1] in (b"413", b"400", b"422")
+    assert resident_megabytes(process) < before + 30
+    assert server.json("/api/snippet", {"n": 16})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("asking", "head", "host"),
+    [
+        ("POST /", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("POST /api/nowhere", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("GET /api/about", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("POST /api/table?name=t.csv", "Transfer-Encoding: chunked\r\nOrigin: http://evil.example", "127.0.0.1"),
+        ("POST /api/table?name=t.csv", "Transfer-Encoding: chunked", "evil.example"),
+    ],
+    ids=["page", "nowhere", "read nothing", "other origin", "other host"],
+)
+def test_a_flood_that_nobody_asked_for_is_cut_off(process, server, asking, head, host):
+    before = resident_megabytes(process)
+    sent, _ = poured(server, head, chunk(b"x" * 2**16), asking=asking, host=host)
+    assert sent < 16 * 2**20
     assert resident_megabytes(process) < before + 30
     assert server.json("/api/snippet", {"n": 16})[0] == 200
 

@@ -71,8 +71,8 @@ def create_app(store: Path | None = None, hosts: tuple[str, ...] = LOOPBACK) -> 
     for kind in (InvalidInput, HTTPException):
         app.add_exception_handler(kind, _sentence)
     # What is added last comes first. Other names must not be pointed here (DNS rebinding).
-    app.add_middleware(_Guard)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_middleware(_Guard)
     _add_page(app, own_store=store is not None)
     tables = Tables()
     _add_questions(app, worker, tables)
@@ -89,15 +89,18 @@ class _Guard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] in ("http", "websocket") else Headers()
+        # Without closing, a server would read whatever is left of a body to find the next request.
+        closing = {"Connection": "close"} if "content-length" in headers or "transfer-encoding" in headers else {}
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                MutableHeaders(scope=message).update(_HEADERS | closing)
             await send(message)
 
-        headers = Headers(scope=scope) if scope["type"] in ("http", "websocket") else Headers()
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            await JSONResponse({"message": "this origin is not served"}, 403)(scope, receive, send)
+            await JSONResponse({"message": "this origin is not served"}, 403)(scope, receive, with_headers)
         else:
             await self._app(scope, receive, with_headers)
 
@@ -271,8 +274,7 @@ async def _body(request: Request, most: int = LONGEST_REQUEST) -> bytes:
             if too_long:
                 break
     if too_long:
-        # Without closing, a server would go on reading the rest of the body to find the next request.
-        raise HTTPException(413, f"a request has at most {most} bytes", {"Connection": "close"})
+        raise HTTPException(413, f"a request has at most {most} bytes")
     return bytes(content)
 
 
