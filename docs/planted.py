@@ -14,10 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from page_parts import plain, table_lines
-
 from parityscope.papers.claim import Claim
 from parityscope.papers.registry import PAPERS, all_claims
+from parityscope.papers.rendering import plain, table_markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -53,13 +52,13 @@ def planted_page(claims: list[Claim], planted: Mapping[str, Planted]) -> Iterato
         if own:
             yield f"## {paper.name}: {paper.title}\n"
             header = ["claim", "planted violation", "verdict under it", "planted truth", "verdict under it"]
-            yield from table_lines(header, [row_of(claim, planted[claim.id]) for claim in own])
+            yield table_markdown(header, [row_of(claim, planted[claim.id]) for claim in own])
             yield ""
     apart = [claim for claim in claims if not claim.refutable]
     yield "## What cannot be refuted here\n"
     if apart:
         yield f"For {len(apart)} of {len(claims)} statements no violation can be planted. They are counted apart.\n"
-        yield from table_lines(["claim", "clause", "why nothing here refutes it"], list(reasons(apart)))
+        yield table_markdown(["claim", "clause", "why nothing here refutes it"], list(reasons(apart)))
     else:
         yield f"Nothing: each of the {len(claims)} statements can be refuted."
 

@@ -15,19 +15,25 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from claims_page import claims_page, counts_table
-from page_parts import duration, html_table, origin_sentence, plain, table_lines, warning_about
 from PIL import Image
 
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import SCALES, PaperFigure, Scale, Table, verdicts_on
+from parityscope.papers.figure import SCALES, PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
+from parityscope.papers.rendering import (
+    OURS,
+    claims_markdown,
+    counts_markdown,
+    duration,
+    figure_markdown,
+    marked,
+    plain,
+)
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
 
@@ -35,6 +41,13 @@ PAGES = Path(__file__).parent
 QUOTING = PAGES / "what-we-found.md"
 COUNTS = re.compile(r"(?<=<!-- claims:begin -->\n).*?(?=<!-- claims:end -->)", flags=re.S)
 MOST_TABLE_ROWS = 60
+INTRODUCTION = """\
+Each verdict is computed by a criterion that stands with the statement: what confirms it, what refutes it, and where the
+limit comes from. A statement of several clauses is judged clause by clause; a misprinted one as printed and, beside it,
+as meant. `parityscope claims` checks all of them, `parityscope claims ID` shows one, `--replay` computes its
+counterexample again by a second route ([how to check a claim](../how-to/check-a-claim.md)). That a criterion can come
+out both ways is [tested on planted worlds](planted.md).
+"""
 
 
 def main() -> None:
@@ -48,8 +61,7 @@ def main() -> None:
         sys.exit(f"{arguments.folder} holds no rows: run `make reference` first")
     claims = write_results(Store(arguments.folder / "store"), arguments.scale, arguments.out)
     if arguments.out == PAGES / "results":
-        table = "\n".join(counts_table(claims)) + "\n"
-        QUOTING.write_text(COUNTS.sub(lambda _: table, QUOTING.read_text()))
+        QUOTING.write_text(COUNTS.sub(lambda _: counts_markdown(claims) + "\n", QUOTING.read_text()))
 
 
 def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:
@@ -85,6 +97,27 @@ def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:
     }
 
 
+def origin_lines(origin: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence about where the numbers of a page come from, and a warning if they are not to be quoted."""
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    command = f"parityscope reproduce --scale {origin['scale']}"
+    yield f"Written by `make docs-results` from `{command}`, finished on {origin['finished']} ({versions}).\n"
+    if origin["scale"] == "smoke":
+        yield '!!! warning "A trial run"'
+        yield "    These numbers are of smoke scale, which only shows that everything runs. Do not quote them.\n"
+
+
+def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the page that lists every statement with its verdict, each with its evidence folded."""
+    ours = sum(claim.paper == OURS for claim in claims)
+    yield "# Every claim, checked\n"
+    yield f"{len(claims) - ours} statements of the papers and {ours} of our own."
+    yield from origin_lines(origin)
+    yield INTRODUCTION
+    text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))
+    yield re.sub(r"`docs/([\w/-]+)\.md(#[\w-]+)?`", r"[\1](../\1.md\2)", text)
+
+
 def figures_page(
     figures: Sequence[PaperFigure],
     rows: Mapping[str, Sequence[Row[Any, Any]]],
@@ -93,38 +126,13 @@ def figures_page(
 ) -> Iterator[str]:
     """Yield the lines of the page that shows every figure with its claims, findings, numbers and command."""
     yield "# Every figure\n"
-    yield f"{len(figures)} figures, each drawn from stored rows. {origin_sentence(origin)}"
-    yield f"All of them together took {duration(origin['seconds'])} of computing.\n"
-    yield from warning_about(origin)
+    yield f"{len(figures)} figures, each drawn from stored rows in {duration(origin['seconds'])} of computing."
+    yield from origin_lines(origin)
     for figure in figures:
-        found = rows[figure.ID]
-        seconds = sum(row.seconds for row in found)
-        command = getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {origin['scale']}")
         yield f"## {plain(figure.TITLE)} {{ #{figure.ID} }}\n"
         yield f"![{plain(figure.TITLE)}](figures/{figure.ID}.png)\n"
-        yield f"{plain(figure.TEXT)}\n"
-        findings = [*verdicts_on(figure.ID, claims), *figure.findings(found)]
-        if findings:
-            lines = [[plain(finding.paper), plain(finding.here)] for finding in findings]
-            yield from table_lines(["the paper says", "computed here"], lines)
-            yield ""
-        yield from folded_table(figure.table(found))
-        if figure.CONFIGS[origin["scale"]]:
-            yield f"`{command}`, {duration(seconds)}\n"
-        else:
-            yield f"`{command}` ([how](../how-to/language-models.md))\n"
-
-
-def folded_table(table: Table) -> Iterator[str]:
-    """Yield a table that unfolds; of a long one its beginning."""
-    if not table.rows:
-        return
-    shown = table.rows[:MOST_TABLE_ROWS]
-    left_out = len(table.rows) - len(shown)
-    name = "its numbers" + (f" (the first {len(shown)} of {len(table.rows)} rows)" if left_out else "")
-    yield f"<details><summary>{name}</summary>"
-    yield from html_table([escape(cell) for cell in table.header], [[escape(cell) for cell in row] for row in shown])
-    yield "</details>\n"
+        yield figure_markdown(figure, rows[figure.ID], origin["scale"], claims, MOST_TABLE_ROWS)
+        yield "" if figure.CONFIGS[origin["scale"]] else "([how](../how-to/language-models.md))\n"
 
 
 def small_png(shown: PaperFigure, rows: Sequence[Row[Any, Any]]) -> bytes:

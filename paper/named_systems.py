@@ -14,9 +14,9 @@ from parityscope.core.statistics import median
 from parityscope.papers.claim import Context
 from parityscope.papers.own.figures.estimator_benchmark import together_in
 from parityscope.papers.registry import load_figure, named_claims
+from parityscope.papers.rendering import OURS, tallies
 from parityscope.papers.w.figures.plateau import BASE, LINKS
 from parityscope.papers.w.settings import ANSWER, CHAIN, Cell, Law, cells_by, exponential, line, reached_pairs, samples
-from parityscope.papers.wording import OURS, tallies
 from parityscope.records import Row
 from parityscope.risk.cards import AUTO
 from parityscope.theory import polylog_numbers

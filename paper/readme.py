@@ -21,9 +21,9 @@ from evidence import PROJECT, Evidence, NoEvidence
 
 from parityscope.core.files import write_atomically
 from parityscope.papers.h1.descents import Ends
+from parityscope.papers.rendering import OURS, tallies
 from parityscope.papers.w.figures.samples import FOUR_HEADS
 from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
-from parityscope.papers.wording import OURS, tallies
 
 README, PAGE = PROJECT / "README.md", PROJECT / "docs" / "results" / "readme-numbers.md"
 FRONTIER = PROJECT / "benchmarks" / "fit_frontier.json"

@@ -49,10 +49,9 @@ class Server:
 def running_explorer(store: Path | None = None) -> Iterator[Server]:
     import uvicorn
 
-    from parityscope.apps.explorer.app import create_app
+    from parityscope.apps.explorer.app import create_app, server_config
 
-    config = uvicorn.Config(create_app(store), port=0, log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(server_config(create_app(store), port=0))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

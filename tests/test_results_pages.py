@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 
@@ -12,7 +11,7 @@ from documentation import PAGES, ROOT
 from harness.planted import all_planted
 from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
-from parityscope.papers.wording import OURS, tallies
+from parityscope.papers.rendering import OURS, plain, tallies
 from parityscope.records import Result, Store
 
 RESULTS = PAGES / "results"
@@ -26,14 +25,16 @@ def test_the_stored_claims_are_the_current_ones():
     assert stored == [(claim.id, claim.statement) for claim in all_claims()], "run `make docs-results`"
 
 
-def test_every_claim_stands_in_a_table_and_unfolds():
+def test_every_claim_stands_with_its_verdict_and_unfolds():
     page = (RESULTS / "claims.md").read_text()
     for claim in CHECKED:
-        (line,) = re.findall(rf"^\| \[{claim.id}\]\(#{claim.id}\)<br>.*$", page, flags=re.M)
-        assert claim.verdict.replace(" ", "&nbsp;") in line
+        _, _, article = page.partition(f'<article class="claim" id="{claim.id}" markdown="1">')
+        article, _, _ = article.partition("</article>")
+        line = article.strip().splitlines()[0]
+        assert f">{claim.verdict}</span>" in line
         assert ("cannot be refuted here" in line) == (not claim.refutable)
-        assert f'<details id="{claim.id}">' in page
-        assert f"parityscope claims {claim.id} --scale {STORED['scale']}" in page
+        assert article.count("<details") == 2
+        assert f"parityscope claims {claim.id} --json --scale {STORED['scale']}" in article
 
 
 def test_the_counts_on_top_are_those_of_the_table():
@@ -51,9 +52,8 @@ def test_no_page_shows_the_escape_of_an_escape():
 
 def test_the_planted_page_has_the_worlds_of_the_tests():
     page = (RESULTS / "planted.md").read_text()
-    escaped = runpy.run_path(str(PAGES / "page_parts.py"))["plain"]
     for claim_id, worlds in all_planted().items():
-        false, true = (escaped(world.what) for world in (worlds.false, worlds.true))
+        false, true = (plain(world.what) for world in (worlds.false, worlds.true))
         link = f"[{claim_id}](claims.md#{claim_id})"
         assert f"\n| {link} | {false} | fails | {true} | holds |\n" in page, "run `make docs-results`"
     _, _, apart = page.partition("## What cannot be refuted here")

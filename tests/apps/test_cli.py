@@ -160,18 +160,22 @@ def test_several_claims_are_blocks_with_counts_below():
     shown = parityscope("claims", PRINTED, TRUE, "--scale", "smoke")
     assert shown.returncode == 0
     lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
-    assert f"{PRINTED} fails · as meant: holds Appendix, proof of Lemma 14" in lines
-    assert f"{TRUE} holds Appendix, Lemma 15" in lines
-    assert (
-        sum(line.startswith("refuted if ") for line in lines) == sum(line.startswith("tried ") for line in lines) == 2
-    )
-    assert lines[-1] == "H1 2 0 1 0 1 0 0"
+    assert f"{PRINTED} fails · as meant: holds · Appendix, proof of Lemma 14" in lines
+    assert f"{TRUE} holds · Appendix, Lemma 15" in lines
+    assert sum("refuted if " in line for line in lines) == sum("tried: " in line for line in lines) == 2
+    assert [line for line in lines if line][-1] == "H1 2 0 1 0 1 0 0"
 
 
 def test_one_claim_is_a_page():
     shown = parityscope("claims", "lemma-14-derivative", "--scale", "smoke")
     assert shown.returncode == 0
-    for heading in ("Verdict", "Clause", "As meant", "How it was computed", "How hard it was attacked", "Why"):
+    for heading in (
+        "Verdict: fails",
+        "As meant: holds",
+        "How it was computed: ",
+        "Why: a counterexample",
+        " • computed in",
+    ):
         assert f"\n{heading}" in shown.stdout
     assert f"parityscope claims {PRINTED} --replay --scale smoke" in shown.stdout
     assert "{" not in shown.stdout.split("Why")[1]  # the counterexample is no JSON

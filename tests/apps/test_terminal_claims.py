@@ -27,7 +27,16 @@ CLAIM = Claim(
     corrected="Σ_j [a_j] ≤ 2 for every n.",
     replay={},
 )
-UNTESTED = replace(CLAIM, id="P-unknown", clauses=(APART,), corrected=None, replay=None)
+UNTESTED = replace(
+    CLAIM,
+    id="P-unknown",
+    clauses=(APART,),
+    measure=lambda context: Measurement(
+        {"sum of the terms": 1.5, "largest n": None}, "none", "2,000 draws", {}, "Added."
+    ),
+    corrected=None,
+    replay=None,
+)
 PROVED = replace(
     UNTESTED,
     id="W-lemma-0",
@@ -54,7 +63,7 @@ def test_blocks_keep_every_word_at_every_width(width):
     said = words(text)
     for claim in claims:
         assert words(claim.statement) in said
-        assert f"tried {claim.tried}" in said
+        assert f"tried: {claim.tried}" in said
         assert claim.where in said
     assert "H1-lemma-0 fails · as meant: holds" in said
     assert "P-unknown not testable here · cannot be refuted here" in said
@@ -72,26 +81,26 @@ def test_counts_are_of_each_paper_of_all_papers_and_of_ours():
 
 def test_a_page_has_every_clause_with_its_limits_and_source():
     checked = check(CLAIM, Context("smoke")).model_copy(update={"figure": "H1-figure-1"})
-    said = words(printed(100, show_claim, CLAIM, checked, "smoke"))
-    assert said.startswith("H1-lemma-0 H1, Section 9, Lemma 0 Σ_j [a_j] ≤ 1")
+    said = words(printed(100, show_claim, checked, "smoke"))
+    assert said.startswith("H1-lemma-0 fails · as meant: holds · Section 9, Lemma 0 Σ_j [a_j] ≤ 1")
     assert (
-        "1. the sum is [at most] one: fails measured sum of the terms: 1.5 holds if ≤ 1; refuted if > 1 "
-        "source the lemma's own constant"
+        "1 the sum is [at most] one: fails; sum of the terms: 1.5 (holds if ≤ 1, refuted if > 1; "
+        "the lemma's own constant)"
     ) in said
-    assert "2. for every n: open measured largest n: not measured" in said
-    assert "refuted if nothing that is computed here source asymptotic: no finite n decides" in said
-    assert "As meant Σ_j [a_j] ≤ 2 for every n. holds" in said
+    assert "2 for every n: open; largest n: not measured" in said
+    assert "refuted if nothing that is computed here; asymptotic: no finite n decides)" in said
+    assert "As meant: holds. Σ_j [a_j] ≤ 2 for every n." in said
     assert "Why: a counterexample n 4 heads (1, 0) (0.5, 0.25) largest at seed 7" in said
-    assert "figure parityscope reproduce H1-figure-1 --scale smoke" in said
-    assert "second route parityscope claims H1-lemma-0 --replay --scale smoke" in said
+    assert "figure: parityscope reproduce H1-figure-1 --scale smoke" in said
+    assert "replay: parityscope claims H1-lemma-0 --replay --scale smoke" in said
 
 
 def test_a_page_leaves_out_what_there_is_not():
-    said = words(printed(100, show_claim, UNTESTED, check(UNTESTED, Context()), "demo"))
+    said = words(printed(100, show_claim, check(UNTESTED, Context()), "demo"))
     assert "It cannot be refuted here: no outcome of this computation would have been “fails”." in said
-    assert not re.search("As meant|figure |proof|second route|--scale", said)
-    said = words(printed(100, show_claim, PROVED, check(PROVED, Context()), "demo"))
-    assert "proof docs/explanation/bounded-readout.md" in said
+    assert not re.search("As meant|figure:|proof:|replay|--scale", said)
+    said = words(printed(100, show_claim, check(PROVED, Context()), "demo"))
+    assert "proof: docs/explanation/bounded-readout.md" in said
 
 
 def test_replays_show_both_numbers_and_whether_they_refute():

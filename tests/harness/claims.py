@@ -9,8 +9,8 @@ from pathlib import Path
 from parityscope.papers.claim import ClaimNumbers, Context, Replay, check, replay
 from parityscope.papers.figure import SCALES
 from parityscope.papers.registry import named_claims
+from parityscope.papers.rendering import counterexample_of
 from parityscope.papers.results import context_of, needs_of
-from parityscope.papers.wording import counterexample_of
 from parityscope.records import Config, Store
 from parityscope.records.code import reached
 from parityscope.runs.spec import check_configs_travel

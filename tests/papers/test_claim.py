@@ -14,8 +14,8 @@ from parityscope.core.errors import MissingExtra
 from parityscope.papers.claim import Claim, ClaimCheck, Context, Measurement, check
 from parityscope.papers.criterion import Clause, at_least
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, named_claims
+from parityscope.papers.rendering import page_of
 from parityscope.papers.results import claim_check
-from parityscope.papers.wording import page_of
 from parityscope.records import Store
 from parityscope.runs import training
 from parityscope.runs.spec import spec_module

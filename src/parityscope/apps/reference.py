@@ -29,7 +29,7 @@ from parityscope.papers.claim import computed
 from parityscope.papers.figure import PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import claim_check, needs_of, work_of
-from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow, read_text, rows_in, write_text
+from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow, read_text, write_text
 from parityscope.runs import Work
 
 _PROJECT, _PACKAGE = Path(__file__).parents[3], Path(__file__).parents[1] / "_reference"
@@ -100,21 +100,6 @@ def recheck_reference(folder: Path) -> Iterator[Recheck]:
     """
     configs = (config for work in _works(timed=False) for config in work.configs)
     return recheck(Store(folder / "store"), configs)
-
-
-def stale_rows() -> dict[str, int]:
-    """Return how many configs of the reference run have no row made by this code, by figure; empty when all is well.
-
-    >>> set(stale_rows()) <= set(FIGURE_IDS)
-    True
-    """
-    shipped = {row.key for row in rows_in(_shipped("reference", "rows"))}
-    missing: dict[str, int] = {}
-    for name in FIGURE_IDS:
-        work = work_of(load_figure(name), "reference")
-        without = [config for config in work.configs if config.key not in shipped]
-        missing |= {name: len(without)} if without else {}
-    return missing
 
 
 # Rows that older code made: the cheapest are recomputed, and where they agree the others are kept for today's code.

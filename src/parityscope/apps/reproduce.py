@@ -16,6 +16,7 @@ from parityscope.core.files import write_atomically
 from parityscope.papers.claim import Claim
 from parityscope.papers.figure import PaperFigure, Scale, Stage
 from parityscope.papers.registry import load_figure
+from parityscope.papers.rendering import figure_markdown
 from parityscope.papers.results import check_with_rows, checks_of, needs_of, stored_claims, stored_rows, work_of
 from parityscope.records import Store
 from parityscope.records.export import write_numbers
@@ -191,19 +192,17 @@ def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Sect
     pictures = drawn(figure.plot, rows)
     write_pictures(pictures, out / "figures", figure.ID)
     write_numbers(rows, out / "figures", figure.ID)
+    codes = ", ".join(f"`{code}`" for code in sorted({row.code for row in rows}))
+    kept = "; ".join(sorted({row.versions[RECHECKED] for row in rows if RECHECKED in row.versions}))
+    made_by = (f", by code {codes}." if codes else "") + (f" Kept from older code: {kept}." if kept else "")
     return Section(
         figure_id=figure.ID,
         title=figure.TITLE,
-        text=figure.TEXT,
+        markdown=lambda claims: figure_markdown(figure, rows, scale, claims) + made_by,
         scale=scale,
         pictures=pictures,
         reference=reference_picture(figure, scale),
-        table=figure.table(rows),
-        findings=list(figure.findings(rows)),
-        command=getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {scale}"),
         seconds=sum(row.seconds for row in rows),
         finished=max((row.finished for row in rows), default=0.0),
         versions=dict(rows[-1].versions) if rows else {},
-        codes=sorted({row.code for row in rows}),
-        rechecked=sorted({row.versions[RECHECKED] for row in rows if RECHECKED in row.versions}),
     )

@@ -19,8 +19,8 @@ from websockets.exceptions import ConnectionClosed  # noqa: E402
 
 from explorer_server import Server, running_explorer  # noqa: E402
 from parityscope.apps.explorer import app as app_module  # noqa: E402
-from parityscope.apps.explorer.limits import LONGEST_REQUEST  # noqa: E402
 
+LARGEST_TABLE, LONGEST_REQUEST = app_module.LARGEST_TABLE, app_module.LONGEST_REQUEST
 SENTENCE = {"message": f"a request has at most {LONGEST_REQUEST} bytes"}
 CHUNK = b"x" * 4096
 OWN_PROGRAM = """
@@ -35,7 +35,7 @@ with running_explorer() as server:
 # The application, without a server
 
 
-def asked(headers=(), chunks=(), path="/api/snippet"):
+def asked(headers=(), chunks=(), path="/api/snippet", host=b"localhost"):
     """Return the status and the answer, and how many chunks were read."""
     told, left = [], list(chunks)
 
@@ -52,16 +52,17 @@ def asked(headers=(), chunks=(), path="/api/snippet"):
         "method": "POST",
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"localhost"), *headers],
+        "query_string": b"name=t.csv",
+        "headers": [(b"host", host), *headers],
     }
     asyncio.run(app_module.create_app()(scope, receive, send))
     body = b"".join(message.get("body", b"") for message in told)
-    return told[0]["status"], json.loads(body), len(chunks) - len(left)
+    answer = json.loads(body) if body.startswith(b"{") else body.decode()
+    return told[0]["status"], answer, len(chunks) - len(left)
 
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"many")]])
-@pytest.mark.parametrize("path", ["/api/snippet", "/", "/api/nowhere"])
+@pytest.mark.parametrize("path", ["/api/snippet", "/api/chain"])
 def test_a_body_longer_than_it_says_is_read_up_to_the_limit(headers, path):
     status, answer, read = asked(headers, [CHUNK] * 1000, path)
     assert (status, answer) == (413, SENTENCE)
@@ -82,21 +83,44 @@ def test_a_body_in_chunks_up_to_the_limit_is_answered():
     assert asked(chunks=[padded, b" "])[0] == 413
 
 
-@pytest.mark.parametrize(("kind", "content"), [("text", "é" * (LONGEST_REQUEST // 2 + 1)), ("bytes", b"x" * 20_001)])
-def test_a_long_message_closes_the_socket_and_nothing_else_is_said(kind, content):
-    told = []
-    heard = [{"type": "websocket.connect"}, {"type": "websocket.receive", kind: content}]
+MEGABYTE = b"1" * 1_000_000
 
-    async def receive():
-        return heard.pop(0)  # nothing is asked for after the long message
 
-    async def send(message):
-        told.append(message)
+def test_a_table_of_more_than_fifty_megabytes_is_not_read_on():
+    status, answer, read = asked(chunks=[MEGABYTE] * 60, path="/api/table")
+    assert (status, answer) == (413, {"message": f"a request has at most {LARGEST_TABLE} bytes"})
+    assert read == 51
+    declared = [(b"content-length", str(LARGEST_TABLE + 1).encode())]
+    assert asked(declared, [MEGABYTE] * 3, "/api/table")[::2] == (413, 0)
 
-    scope = {"type": "websocket", "path": "/live", "raw_path": b"/live", "query_string": b"", "subprotocols": []}
-    asyncio.run(app_module.create_app()({**scope, "headers": [(b"host", b"localhost")]}, receive, send))
-    assert [message["type"] for message in told] == ["websocket.accept", "websocket.close"]
-    assert (told[1]["code"], told[1]["reason"]) == (1009, f"a message has at most {LONGEST_REQUEST} bytes")
+
+@pytest.mark.parametrize(
+    ("more", "path", "answered", "most"),
+    [
+        ({"host": b"evil.example"}, "/api/table", 400, 0),
+        ({"headers": [(b"origin", b"http://evil.example")]}, "/api/table", 403, 0),
+        ({}, "/api/table/", 307, 0),
+        ({}, "/api/fit", 413, 1),
+    ],
+)
+def test_nobody_else_and_no_other_path_gets_the_larger_limit(more, path, answered, most):
+    status, _, read = asked(chunks=[MEGABYTE] * 5, path=path, **more)
+    assert (status, read) == (answered, most)
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[1]", b'"n"', b"\xff\xfe", b'{"n": NaN}', b'{"n": 1e999}', b'{"n": ' + b"9" * 5000 + b"}"]
+)
+def test_what_is_no_object_of_numbers_is_refused_in_a_sentence(content):
+    status, answer, _ = asked(chunks=[content])
+    assert status == 422
+    assert len(answer["message"]) < 6000
+
+
+@pytest.mark.parametrize("path", ["/", "/api/nowhere", "/api/about"])
+def test_a_body_that_nobody_asked_for_is_not_read(path):
+    status, _, read = asked(chunks=[CHUNK] * 1000, path=path)
+    assert (status in (404, 405), read) == (True, 0)
 
 
 def test_the_server_of_the_command_has_the_same_limit(monkeypatch):
@@ -159,13 +183,13 @@ def resident_megabytes(process):
     return int(status.read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def poured(server, head, piece, megabytes=64):
+def poured(server, head, piece, megabytes=64, asking="POST /api/snippet", host="127.0.0.1"):
     """Send pieces until the server will not have more; return how many bytes it took, and what it answered."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
         sent, answer = 0, b""
         with suppress(ConnectionError):
-            connection.sendall(f"POST /api/snippet HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
+            connection.sendall(f"{asking} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n\r\n".encode())
             while sent < megabytes * 2**20:
                 connection.sendall(piece)
                 sent += len(piece)
@@ -199,6 +223,25 @@ def test_a_flood_is_cut_off(process, server, head, piece):
     assert server.json("/api/snippet", {"n": 16})[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("asking", "head", "host"),
+    [
+        ("POST /", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("POST /api/nowhere", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("GET /api/about", "Transfer-Encoding: chunked", "127.0.0.1"),
+        ("POST /api/table?name=t.csv", "Transfer-Encoding: chunked\r\nOrigin: http://evil.example", "127.0.0.1"),
+        ("POST /api/table?name=t.csv", "Transfer-Encoding: chunked", "evil.example"),
+    ],
+    ids=["page", "nowhere", "read nothing", "other origin", "other host"],
+)
+def test_a_flood_that_nobody_asked_for_is_cut_off(process, server, asking, head, host):
+    before = resident_megabytes(process)
+    sent, _ = poured(server, head, chunk(b"x" * 2**16), asking=asking, host=host)
+    assert sent < 16 * 2**20
+    assert resident_megabytes(process) < before + 30
+    assert server.json("/api/snippet", {"n": 16})[0] == 200
+
+
 def test_the_answer_to_a_long_body_in_chunks(server):
     """Slowly, so that nothing is under way when the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
@@ -219,8 +262,8 @@ def test_a_long_message_and_one_of_bytes(server):
     with websockets.connect(address, origin=server.url) as live:
         live.send(b"{}")
         assert json.loads(live.recv(timeout=20))["message"] == "a command is a JSON object"
-        live.send("x" * (LONGEST_REQUEST + 1))  # this server would take 16 MB: the application does not
-        with pytest.raises(ConnectionClosed, match=f"1009.*at most {LONGEST_REQUEST} bytes"):
+        live.send("x" * (LONGEST_REQUEST + 1))
+        with pytest.raises(ConnectionClosed, match="1009"):
             live.recv(timeout=20)
     assert server.wait_for_health(clients=0)["clients"] == 0
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from parityscope.apps.explorer.learn import LiveSettings
 from parityscope.apps.explorer.live import TRAINING_THREAD, LiveTraining
-from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.training.learning import learn
 
 

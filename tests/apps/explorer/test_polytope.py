@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parityscope.apps.explorer.learn import read_request
 from parityscope.apps.explorer.polytope import MOST_BITS, PolytopeSettings, polytope
-from parityscope.apps.explorer.settings import read_request
 from parityscope.core.errors import InvalidInput
 from parityscope.models.positions import harmonics
 from parityscope.problems import Parity

@@ -2,16 +2,16 @@
 
 import io
 import json
+import re
 from contextlib import redirect_stdout
 
 import pytest
 import torch
 
 from parityscope.apps.explorer.chain import ChainSettings, Decoders
-from parityscope.apps.explorer.frames import frame, rounded
+from parityscope.apps.explorer.learn import LiveSettings, frame, rounded
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
-from parityscope.apps.explorer.settings import LiveSettings
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.results import stored_rows
@@ -138,7 +138,7 @@ def test_results_show_what_is_stored(folder):
     assert (counts["H1-success"], counts["training"]) == (7, 7)  # another figure may share one of them
     shown = results.experiment("H1-success")
     assert shown["scale"] == "smoke"
-    assert len(shown["table"]["rows"]) == 7
+    assert shown["html"].count("<tr>") == 1 + 3 + 1 + 7  # findings and numbers, each with a header
     learned = {row["config"]["label"]: row["numbers"]["learned"] for row in shown["rows"]}
     assert learned["bounded"] == 1.0  # of the seeds
     assert {row["config"]["recipe.name"] for row in shown["rows"]} >= {"bounded", "as-written"}
@@ -148,13 +148,16 @@ def test_results_show_what_is_stored(folder):
 
 def test_claims_come_with_their_criterion_and_counts(folder):
     summary = Results(folder).summary()
-    refuted, true = summary["claims"]
-    assert (refuted["verdict"], refuted["remarks"], true["remarks"]) == ("fails", ["as meant: holds"], [])
-    assert [clause["corrected"] for clause in refuted["clauses"]] == [False, True]
-    assert refuted["refuted_by"].endswith("> 1e-06")
-    assert {"depth": 1, "name": "n", "value": "5"} in refuted["counterexample"]
-    assert true["counterexample"] is None
-    assert summary["counts"]["rows"] == [["H1", "2", "0", "1", "0", "1", "0", "0"]]
+    shown = summary["claims_html"]
+    refuted, true = re.findall(r'<article class="claim" id="[^"]+".*?</article>', shown, flags=re.S)
+    assert summary["claims"] == 2
+    assert '<span class="verdict fails">fails</span> · as meant: holds' in refuted
+    assert "as meant" not in true
+    assert "refuted if largest distance of the printed derivative from autograd: &gt; 1e-\u206006" in refuted
+    assert re.search(r"counterexample</strong></p>\n<pre><code>n +5\n", refuted)
+    assert "counterexample" not in true
+    counts = re.findall(r"<td[^>]*>([^<]*)</td>", shown.partition("</table>")[0])
+    assert counts == ["H1", "2", "0", "1", "0", "1", "0", "0"]
     json.dumps(summary, allow_nan=False)  # what a browser reads
 
 

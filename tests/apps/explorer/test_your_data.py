@@ -1,6 +1,5 @@
 """Your data: a table is sent, searched and compared with shuffled classes; nothing of it is left on the disk."""
 
-import asyncio
 import json
 import os
 import tempfile
@@ -14,9 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the explorer's web server is not installed")
 
 from explorer_server import running_explorer
-from parityscope.apps.explorer import limits
-from parityscope.apps.explorer.app import create_app
-from parityscope.apps.explorer.your_data import LARGEST_TABLE, FitSettings, Tables
+from parityscope.apps.explorer.your_data import FitSettings, Tables
 
 
 @pytest.fixture(scope="module")
@@ -135,70 +132,3 @@ def test_only_the_last_tables_are_kept():
 def test_settings_are_those_of_the_command():
     shown = FitSettings(table="x", target="y", positive="a b", missing="drop", seed=3)
     assert shown.options() == ", missing='drop', positive='a b'"
-
-
-# How much may be sent
-
-
-def asked(headers=(), length=None, chunks=(), path="/api/table", app=None):
-    """Return the status, the answer and how many chunks were read."""
-    told, left = [], list(chunks)
-
-    async def receive():
-        if not left:
-            return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
-
-    async def send_(message):
-        told.append(message)
-
-    declared = [] if length is None else [(b"content-length", str(length).encode())]
-    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"name=t.csv"}
-    scope["headers"] = [*(headers or [(b"host", b"localhost")]), *declared]
-    asyncio.run((app or create_app())(scope, receive, send_))
-    body = b"".join(message.get("body", b"") for message in told)
-    return told[0]["status"], json.loads(body), len(chunks) - len(left)
-
-
-MEGABYTE = b"1" * 1_000_000
-
-
-def test_a_file_of_more_than_fifty_megabytes_is_not_read_on():
-    status, answer, read = asked(chunks=[MEGABYTE] * 60)
-    assert (status, answer) == (413, {"message": f"a request has at most {LARGEST_TABLE} bytes"})
-    assert read == 51
-    assert asked(length=LARGEST_TABLE + 1, chunks=[MEGABYTE] * 3)[::2] == (413, 0)
-
-
-@pytest.mark.parametrize(
-    ("headers", "path"),
-    [
-        ([(b"host", b"evil.example")], "/api/table"),
-        ([(b"host", b"localhost"), (b"origin", b"http://evil.example")], "/api/table"),
-        ([(b"host", b"localhost")], "/api/table/"),
-        ([(b"host", b"localhost")], "/api/fit"),
-    ],
-)
-def test_nobody_else_and_no_other_path_gets_the_larger_limit(headers, path):
-    status, _, read = asked(headers, chunks=[MEGABYTE] * 5, path=path)
-    assert (status, read) == (413, 1)
-
-
-def test_few_files_at_a_time_and_none_for_ever(monkeypatch):
-    monkeypatch.setattr(limits, "_SLOWEST", 0.05)
-
-    async def served():
-        silent = limits.RequestLimit(app=print, larger={"/t": 100_000})
-        told = []
-
-        async def never():
-            await asyncio.sleep(60)
-
-        async def tell(message):
-            told.append(message.get("status"))
-
-        scope = {"type": "http", "path": "/t", "headers": []}
-        await asyncio.gather(*(silent(scope, never, tell) for _ in range(3)))
-        return [status for status in told if status]
-
-    assert sorted(asyncio.run(served())) == [408, 408, 503]

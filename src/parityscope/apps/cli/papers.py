@@ -77,7 +77,7 @@ def claims(
     if as_json:
         typer.echo(json.dumps([one.model_dump() for one in checked]))
     elif len(chosen) == 1:
-        show_claim(Console(), chosen[0], checked[0], wanted)
+        show_claim(Console(), checked[0], wanted)
     else:
         show_claims(Console(), checked)
 
@@ -100,8 +100,8 @@ def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: b
 def _replayed(ids: Sequence[str], scale: Scale, out: Path, quiet: bool) -> list[Replayed]:
     from parityscope.papers.claim import replay
     from parityscope.papers.registry import named_claims
+    from parityscope.papers.rendering import counterexample_of
     from parityscope.papers.results import claims_context, stored_verdicts
-    from parityscope.papers.wording import counterexample_of
     from parityscope.records import Store
 
     stored = stored_verdicts(scale, Store(out / "store")) if (out / "store").is_dir() else {}

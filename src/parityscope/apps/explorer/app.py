@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from asyncio import wrap_future
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
+import torch
 import uvicorn
-from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi import FastAPI, HTTPException, Request, Response, WebSocket
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import parityscope
 from parityscope.apps.explorer.chain import ChainSettings, Decoders
-from parityscope.apps.explorer.client import Client
 from parityscope.apps.explorer.landscape import LandscapeSettings, landscape
-from parityscope.apps.explorer.limits import LONGEST_REQUEST, RequestLimit
-from parityscope.apps.explorer.live import TRAINING_THREAD
+from parityscope.apps.explorer.learn import CLOSED_FORM_BITS, MOST_HIDDEN, SPLIT_BITS, LiveSettings, read_request
+from parityscope.apps.explorer.live import TRAINING_THREAD, Client
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.polytope import PolytopeSettings, polytope
 from parityscope.apps.explorer.results import Results
-from parityscope.apps.explorer.room import MOST_CLIENTS, Room
-from parityscope.apps.explorer.settings import CLOSED_FORM_BITS, MOST_HIDDEN, SPLIT_BITS, LiveSettings, read_request
 from parityscope.apps.explorer.your_data import LARGEST_TABLE, FitSettings, ShuffleSettings, Tables
 from parityscope.core.errors import InvalidInput
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
 
-_TABLE = "/api/table"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LONGEST_REQUEST = 20_000  # bytes, of a body and of a message on a socket
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -49,45 +53,56 @@ _HEADERS = {
 }
 
 
-def create_app(store: Path | None = None, hosts: tuple[str, ...] | None = LOOPBACK) -> FastAPI:
-    """Return the application; `hosts` are the names it answers to, None any (and then origins must match the name).
+def create_app(store: Path | None = None, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
+    """Return the application for one user; `hosts` are the names it answers to, "*" any.
 
     >>> [route.path for route in create_app().routes if route.path.startswith("/api/results")]
     ['/api/results', '/api/results/{name}', '/api/results/{name}/figure.svg']
     """
-    room = Room()
+    # Computations are made one after the other, by one thread: live trainings have the other cores.
+    worker = ThreadPoolExecutor(1, "parityscope-ask", initializer=torch.set_num_threads, initargs=(1,))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        room.close()
+        worker.shutdown(wait=False, cancel_futures=True)
 
     app = FastAPI(title="parityscope explorer", version=parityscope.__version__, lifespan=lifespan, docs_url=None)
-    app.state.room = room
-    app.add_exception_handler(InvalidInput, _sentence)
-
-    _guard(app, hosts)
-    # Around everything: what is added last comes first.
-    app.add_middleware(RequestLimit, larger={_TABLE: LARGEST_TABLE}, welcome=partial(_welcome, hosts=hosts))
+    for kind in (InvalidInput, HTTPException):
+        app.add_exception_handler(kind, _sentence)
+    # What is added last comes first. Other names must not be pointed here (DNS rebinding).
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_middleware(_Guard)
     _add_page(app, own_store=store is not None)
-    _add_questions(app, room, Decoders())
-    _add_tables(app, room, Tables())
-    _add_results(app, room, Results(store))
-    _add_live(app, room, hosts)
+    tables = Tables()
+    _add_questions(app, worker, tables)
+    _add_tables(app, worker, tables)
+    _add_results(app, worker, Results(store))
+    _add_live(app)
     return app
 
 
-def _guard(app: FastAPI, hosts: tuple[str, ...] | None) -> None:
-    """Refuse foreign addresses and origins, and say what a page may load."""
+class _Guard:
+    """Refuses requests and sockets of other sites' pages, and says what this one's page may load."""
 
-    @app.middleware("http")
-    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        if not _welcome(request.headers, hosts):
-            return JSONResponse({"message": "this address or origin is not served"}, 403)
-        response = await call_next(request)
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] in ("http", "websocket") else Headers()
+        # Without closing, a server would read whatever is left of a body to find the next request.
+        closing = {"Connection": "close"} if "content-length" in headers or "transfer-encoding" in headers else {}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS | closing)
+            await send(message)
+
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            await JSONResponse({"message": "this origin is not served"}, 403)(scope, receive, with_headers)
+        else:
+            await self._app(scope, receive, with_headers)
 
 
 def _add_page(app: FastAPI, *, own_store: bool) -> None:
@@ -108,12 +123,12 @@ def _add_page(app: FastAPI, *, own_store: bool) -> None:
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
 
 
-def _add_questions(app: FastAPI, room: Room, decoders: Decoders) -> None:
-    """Computations with one answer."""
+def _add_questions(app: FastAPI, worker: ThreadPoolExecutor, tables: Tables) -> None:
+    """Computations with one answer; each takes the settings of its tab as JSON."""
 
     @app.post("/api/snippet")
     async def snippet(request: Request) -> dict[str, str]:
-        asked = await _body(request)
+        asked = await _json(request)
         step = asked.pop("step", 0)
         if not isinstance(step, int) or step < 0:
             raise InvalidInput(f"step must be 0 or more, got {step!r}")
@@ -121,29 +136,25 @@ def _add_questions(app: FastAPI, room: Room, decoders: Decoders) -> None:
         settings.resolved()
         return {"snippet": settings.snippet(step)}
 
-    @app.post("/api/landscape")
-    async def over_angles(request: Request) -> dict[str, Any]:
-        return await room.ask(landscape, read_request(LandscapeSettings, await _body(request)))
+    def add(path: str, kind: type[BaseModel], answer: Callable[[Any], dict[str, Any]]) -> None:
+        @app.post(path)
+        async def question(request: Request) -> dict[str, Any]:
+            return await wrap_future(worker.submit(answer, read_request(kind, await _json(request))))
 
-    @app.post("/api/polytope")
-    async def faces(request: Request) -> dict[str, Any]:
-        return await room.ask(polytope, read_request(PolytopeSettings, await _body(request)))
-
-    @app.post("/api/one-step")
-    async def before_and_after(request: Request) -> dict[str, Any]:
-        return await room.ask(one_step, read_request(OneStepSettings, await _body(request)))
-
-    @app.post("/api/chain")
-    async def chain(request: Request) -> dict[str, Any]:
-        return await room.ask(decoders.look, read_request(ChainSettings, await _body(request)))
+    add("/api/landscape", LandscapeSettings, landscape)
+    add("/api/polytope", PolytopeSettings, polytope)
+    add("/api/one-step", OneStepSettings, one_step)
+    add("/api/chain", ChainSettings, Decoders().look)
+    add("/api/fit", FitSettings, tables.fit)
+    add("/api/shuffled", ShuffleSettings, tables.shuffled)
 
 
-def _add_tables(app: FastAPI, room: Room, tables: Tables) -> None:
+def _add_tables(app: FastAPI, worker: ThreadPoolExecutor, tables: Tables) -> None:
     """Tables that users drop on the page: they are read and searched here, and go nowhere."""
 
-    @app.post(_TABLE)
+    @app.post("/api/table")
     async def take(request: Request, name: str) -> dict[str, Any]:
-        return await room.search(tables.take, name, await request.body())
+        return await wrap_future(worker.submit(tables.take, name, await _body(request, LARGEST_TABLE)))
 
     @app.get("/api/table/{key}")
     async def about(key: str) -> dict[str, Any]:
@@ -153,56 +164,44 @@ def _add_tables(app: FastAPI, room: Room, tables: Tables) -> None:
     async def progress(key: str) -> dict[str, Any]:
         return tables.progress(key)
 
-    @app.post("/api/fit")
-    async def fit(request: Request) -> dict[str, Any]:
-        return await room.search(tables.fit, read_request(FitSettings, await _body(request)))
 
-    @app.post("/api/shuffled")
-    async def shuffled(request: Request) -> dict[str, Any]:
-        return await room.search(tables.shuffled, read_request(ShuffleSettings, await _body(request)))
-
-
-def _add_results(app: FastAPI, room: Room, results: Results) -> None:
+def _add_results(app: FastAPI, worker: ThreadPoolExecutor, results: Results) -> None:
     """What is stored in the folder that was named at the start."""
 
     @app.get("/api/results")
     async def summary() -> dict[str, Any]:
-        return await room.ask(results.summary)
+        return await wrap_future(worker.submit(results.summary))
 
     @app.get("/api/results/{name}")
     async def experiment(name: str) -> dict[str, Any]:
-        return await room.ask(results.experiment, name)
+        return await wrap_future(worker.submit(results.experiment, name))
 
     @app.get("/api/results/{name}/figure.svg")
     async def figure(name: str, theme: str = "light") -> Response:
-        return Response(await room.ask(results.figure, name, theme), media_type="image/svg+xml")
+        drawn = await wrap_future(worker.submit(results.figure, name, theme))
+        return Response(drawn, media_type="image/svg+xml")
 
 
-def _add_live(app: FastAPI, room: Room, hosts: tuple[str, ...] | None) -> None:
-    """Trainings, one per client, and how many there are."""
+def _add_live(app: FastAPI) -> None:
+    """Trainings, one for each page that is open, and how many there are."""
+    pages: set[WebSocket] = set()
 
     @app.get("/api/health")
     async def health() -> dict[str, int]:
         return {
-            "clients": room.clients,
+            "clients": len(pages),
             "trainings": sum(thread.name == TRAINING_THREAD for thread in threading.enumerate()),
             "tasks": len(asyncio.all_tasks()),
         }
 
     @app.websocket("/live")
     async def live(socket: WebSocket) -> None:
-        if not _welcome(socket.headers, hosts):
-            await socket.close(code=1008, reason="this origin is not served")
-            return
         await socket.accept()
-        if room.clients >= MOST_CLIENTS:
-            await socket.close(code=1013, reason=f"{MOST_CLIENTS} clients are training: try again later")
-            return
-        room.clients += 1
+        pages.add(socket)
         try:
-            await Client(socket, room).serve()
+            await Client(socket).serve()
         finally:
-            room.clients -= 1
+            pages.remove(socket)
 
 
 def _plotly_script() -> Path:
@@ -224,22 +223,31 @@ def serve(
     Traceback (most recent call last):
     parityscope.core.errors.InvalidInput: there is no store in nowhere: give the --out folder of reproduce or sweep
     """
-    anywhere = host in ("0.0.0.0", "::", "")
-    app = create_app(store, None if anywhere else (*LOOPBACK, host))
+    name = f"[{host}]" if ":" in host else host
+    app = create_app(store, ("*",) if host in ("0.0.0.0", "::", "") else (*LOOPBACK, name))
     # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
     # would make each of them wait for the other most of the time.
     sys.setswitchinterval(5e-4)
-    config = uvicorn.Config(
+    with _listening(host, port) as listening, suppress(KeyboardInterrupt):
+        on_ready(f"http://{name}:{port}/")
+        uvicorn.Server(server_config(app)).run(sockets=[listening])
+
+
+def server_config(app: FastAPI, **more: Any) -> uvicorn.Config:
+    """Return how the application is served: messages on a socket have the limit of other requests.
+
+    >>> server_config(create_app()).ws_max_size
+    20000
+    """
+    return uvicorn.Config(
         app,
         log_level="warning",
         ws_max_size=LONGEST_REQUEST,
         ws_ping_interval=20,
         ws_per_message_deflate=False,  # it costs more than this machine saves by it
         timeout_graceful_shutdown=2,
+        **more,
     )
-    with _listening(host, port) as listening, suppress(KeyboardInterrupt):
-        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
-        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -255,20 +263,24 @@ def _listening(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
 
 
-def _welcome(headers: Any, hosts: tuple[str, ...] | None) -> bool:
-    """Say whether a request names this server and, if a page of another origin made it, refuse.
+async def _body(request: Request, most: int = LONGEST_REQUEST) -> bytes:
+    """Return a whole body, of which no more than `most` bytes are read, whatever the headers promise."""
+    declared, content = request.headers.get("content-length", ""), bytearray()
+    too_long = declared.isdigit() and int(declared[:18]) > most  # of more digits Python may refuse to make a number
+    if not too_long:
+        async for chunk in request.stream():
+            content += chunk
+            too_long = len(content) > most
+            if too_long:
+                break
+    if too_long:
+        raise HTTPException(413, f"a request has at most {most} bytes")
+    return bytes(content)
 
-    The first keeps other names from being pointed here (DNS rebinding); the second keeps other sites' pages out.
-    """
-    own = urlsplit(f"//{headers.get('host', '')}")
-    origin = headers.get("origin")
-    named = hosts is None or own.hostname in hosts
-    return named and (origin is None or urlsplit(origin).netloc == own.netloc)
 
-
-async def _body(request: Request) -> dict[str, Any]:
+async def _json(request: Request) -> dict[str, Any]:
     try:
-        asked = await request.json()
+        asked = json.loads(await _body(request))
     except ValueError:
         raise InvalidInput("a request is a JSON object") from None
     if not isinstance(asked, dict):
@@ -277,6 +289,8 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 async def _sentence(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"message": error.detail}, error.status_code, error.headers)
     return JSONResponse({"message": str(error)}, 422)
 
 

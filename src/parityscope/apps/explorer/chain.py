@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from parityscope.apps.chain_of_thought import seen_by_the_best_head
-from parityscope.apps.explorer.frames import rounded
+from parityscope.apps.explorer.learn import rounded
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.w.settings import laptop
 from parityscope.training.decoders import DecoderRun, DecoderSettings, train_decoder

@@ -10,8 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from parityscope.apps.explorer.frames import CIRCLES, rounded
-from parityscope.apps.explorer.settings import LiveSettings
+from parityscope.apps.explorer.learn import CIRCLES, LiveSettings, rounded
 from parityscope.core.errors import InvalidInput
 from parityscope.models import ParityTransformer
 from parityscope.papers.h1.gradient_parts import gradient_parts

@@ -8,7 +8,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from parityscope.apps.explorer.frames import rounded
+from parityscope.apps.explorer.learn import rounded
 from parityscope.core.ties import largest
 from parityscope.models import ParityTransformer
 from parityscope.problems import Parity, draw_problems

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from parityscope.apps.explorer.frames import rounded
-from parityscope.apps.explorer.settings import MOST_HIDDEN
+from parityscope.apps.explorer.learn import MOST_HIDDEN, rounded
 from parityscope.core.errors import InvalidInput
 from parityscope.models import Face, ParityTransformer, is_face
 from parityscope.models.positions import harmonics, lifted_code

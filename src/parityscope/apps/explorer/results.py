@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from parityscope.apps.explorer.settings import LiveSettings
+from parityscope.apps.explorer.learn import LiveSettings
 from parityscope.apps.reference import unpack_reference
 from parityscope.core.errors import InvalidInput
-from parityscope.papers.claim import ClaimCheck, ClaimNumbers
-from parityscope.papers.figure import SCALES, PaperFigure, Scale, verdicts_on
+from parityscope.papers.claim import ClaimCheck
+from parityscope.papers.figure import SCALES, PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, load_figure
+from parityscope.papers.rendering import claims_markdown, figure_markdown, to_html
 from parityscope.papers.results import stored_claims, stored_rows
-from parityscope.papers.wording import TALLIED, counterexample_of, entries, page_of, refuted_by, remarks, tallies
 from parityscope.records import Config, Row, Store, StoredRow
 from parityscope.runs import Training, training
 from parityscope.training.recipes import RECIPES
@@ -61,18 +61,19 @@ class Results:
         others = self._store.counts()
         counts = {name: self._count(load_figure(name), others) for name in FIGURE_IDS}
         counts |= {name: others[name] for name in sorted(others) if name not in (ClaimCheck.ROWS, *FIGURE_IDS)}
-        checked = next((found for scale in reversed(SCALES) if (found := stored_claims(scale, self._store))), [])
+        by_scale = ((scale, stored_claims(scale, self._store)) for scale in reversed(SCALES))
+        scale, checked = next(((scale, found) for scale, found in by_scale if found), (SCALES[0], []))
         return {
             "store": None if self._named is None else f"{self._named.path.parent.name}/{self._named.path.name}",
             "experiments": [
                 {"id": name, "title": _title(name), "rows": count} for name, count in counts.items() if count
             ],
-            "claims": [_card(claim) for claim in checked],
-            "counts": _counts(checked),
+            "claims": len(checked),
+            "claims_html": to_html(claims_markdown(checked, scale, lambda name: f"#results?show={name}")),
         }
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """Return rows with what can be replayed; of a figure also its table and findings."""
+        """Return rows with what can be replayed; of a figure also what stands below it."""
         figure = load_figure(name) if name in FIGURE_IDS else None
         if figure is not None:
             cells = [_cell(row.config, row.numbers.model_dump()) for row in self._rows(figure)]
@@ -96,14 +97,8 @@ class Results:
 
     def _findings(self, figure: PaperFigure) -> dict[str, Any]:
         scale, rows = self._drawn(figure)
-        table = figure.table(rows)
-        findings = [*verdicts_on(figure.ID, stored_claims(scale, self._store)), *figure.findings(rows)]
-        return {
-            "text": figure.TEXT,
-            "scale": scale,
-            "table": {"header": list(table.header), "rows": [list(line) for line in table.rows]},
-            "findings": [finding._asdict() for finding in findings],
-        }
+        claims = stored_claims(scale, self._store)
+        return {"scale": scale, "html": to_html(figure_markdown(figure, rows, scale, claims))}
 
     def _rows(self, figure: PaperFigure) -> list[Row[Any, Any]]:
         """Return the rows a figure draws at any scale, each once: a phase diagram shows whatever there is."""
@@ -158,22 +153,6 @@ def _store_folder(folder: Path) -> Path:
         if (place / "store.sqlite").is_file():
             return place
     raise InvalidInput(f"there is no store in {folder}: give the --out folder of reproduce or sweep")
-
-
-def _counts(checked: Sequence[ClaimNumbers]) -> dict[str, Any]:
-    return {"header": list(TALLIED), "rows": [[tally.name, *tally.cells()] for tally in tallies(checked)]}
-
-
-def _card(claim: ClaimNumbers) -> dict[str, Any]:
-    """Return what the page shows of a claim; of its evidence the counterexample, in words."""
-    point = counterexample_of(claim)
-    return {
-        **claim.model_dump(exclude={"evidence"}),
-        "remarks": remarks(claim),
-        "refuted_by": refuted_by(claim),
-        "counterexample": None if point is None else [entry._asdict() for entry in entries(point)],
-        "proof": None if claim.proof is None else page_of(claim.proof),
-    }
 
 
 def _title(name: str) -> str:

@@ -1,7 +1,6 @@
 // Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
 import { writeAddress } from "./address.js";
-import { claims } from "./claims.js";
-import { Panel, colour, element, table } from "./panels.js";
+import { Panel, element, table } from "./panels.js";
 import { ask, complain, latest } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,7 +13,7 @@ const dark = () => document.documentElement.dataset.theme === "dark";
 function list() {
   if (!summary) { $("results-status").textContent = "Reading what else is stored …"; return; }
   $("results-list").replaceChildren(
-    ...(summary.claims.length ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims.length})`)] : []),
+    ...(summary.claims ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims})`)] : []),
     ...summary.experiments.map((one) => element("button", { type: "button", title: one.title, onclick: () => open(one.id), "aria-current": shown === one.id }, `${one.id} (${one.rows})`)));
   $("results-status").textContent = summary.store === null
     ? "The rows of the reference run, which are shipped. For others: parityscope explore --store DIR, where DIR is the --out folder of reproduce or sweep."
@@ -25,7 +24,7 @@ function open(id) {
   shown = id;
   list();
   remember();
-  if (id === "claims") { $("results-body").replaceChildren(...claims(summary)); return undefined; }
+  if (id === "claims") { $("results-body").innerHTML = summary.claims_html; return undefined; }
   return only(() => ask(`/api/results/${encodeURIComponent(id)}`), render);
 }
 
@@ -35,12 +34,10 @@ function remember() {
 
 function render(answer) {
   const body = $("results-body"), parts = [element("h2", {}, answer.title)];
-  if (answer.table) {
-    const theme = dark() ? "dark" : "light";
-    parts.push(element("img", { class: "figure", alt: answer.title, src: `/api/results/${encodeURIComponent(answer.id)}/figure.svg?theme=${theme}` }),
-      element("p", {}, answer.text));
-    if (answer.findings.length) parts.push(table(["the paper", "here"], answer.findings.map((one) => [one.paper, one.here])));
-    parts.push(table(answer.table.header, answer.table.rows));
+  if (answer.html) {
+    const below = element("div"), theme = dark() ? "dark" : "light";
+    below.innerHTML = answer.html; // written by the server, which escapes what rows hold
+    parts.push(element("img", { class: "figure", alt: answer.title, src: `/api/results/${encodeURIComponent(answer.id)}/figure.svg?theme=${theme}` }), below);
   }
   const place = element("div");
   parts.push(element("h2", {}, "Phase diagram"), place);
@@ -126,7 +123,7 @@ function summarise(andOpen) {
   ask("/api/results").then((answer) => {
     summary = answer;
     list();
-    const first = shown ?? (answer.experiments[0]?.id ?? (answer.claims.length ? "claims" : null));
+    const first = shown ?? (answer.experiments[0]?.id ?? (answer.claims ? "claims" : null));
     if (!andOpen) return;
     if (first) open(first); else remember();
   }, (error) => complain(error.message));

@@ -6,13 +6,13 @@ import pytest
 
 from parityscope.papers.claim import Claim, Context, Measurement, check
 from parityscope.papers.criterion import VERDICTS, Clause, at_most
-from parityscope.papers.wording import (
+from parityscope.papers.rendering import (
     MEANINGS,
     TALLIED,
     counterexample_of,
-    entries,
     meaning_of,
     page_of,
+    point_lines,
     refuted_by,
     remarks,
     tallies,
@@ -92,14 +92,15 @@ POINT = {
 def test_a_counterexample_is_laid_out_with_its_names():
     assert counterexample_of(checked()) is None
     point = counterexample_of(checked(numbers=[2.0], evidence={"counterexample": POINT}))
-    lines = [f"{'  ' * one.depth}{one.name}: {one.value}" for one in entries(json.loads(json.dumps(point)))]
-    assert lines[:5] == ["n: 4", "tau: 0.25", "largest at: ", "  b: 1e+08", "  deeper: "]
-    assert "heads: (1, 0)\n(0.5, 0.666667)" in lines
-    assert lines[lines.index("runs 1 of 2: ") + 1] == "  seed: 1"
-    assert {"x: (0, 1, 1)", "converged: yes", "limit: none", "digits: 1.78169953144", "nothing: ()"} <= set(lines)
-    assert any(line.startswith("many: (0, 1, ") and line.endswith("… 100 in all)") for line in lines)
-    assert lines[-2].count("\n") == 12
-    assert lines[-2].endswith("… 40 in all")
+    lines = [" ".join(line.split()) for line in point_lines(json.loads(json.dumps(point)))]
+    assert lines[:6] == ["n 4", "tau 0.25", "largest at", "b 1e+08", "deeper", "seed 3"]
+    assert lines[lines.index("heads (1, 0)") + 1] == "(0.5, 0.666667)"
+    assert lines[lines.index("runs 1 of 2") + 1] == "seed 1"
+    assert {"x (0, 1, 1)", "converged yes", "limit none", "digits 1.78169953144", "nothing ()"} <= set(lines)
+    assert any(line.startswith("many (0, 1, ") and line.endswith("… 100 in all)") for line in lines)
+    rows = lines.index("rows (0, 0)")
+    assert lines[rows + 11 : rows + 13] == ["(11, 11)", "… 40 in all"]
+    assert {"  b        1e+08", "  deeper", "    seed   3"} <= set(point_lines(point))
 
 
 @pytest.mark.parametrize("proof", ["explanation/sums", "docs: explanation/sums", "docs/explanation/sums.md"])
