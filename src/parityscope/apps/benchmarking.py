@@ -40,19 +40,19 @@ class Measurement:
         return asdict(self)
 
 
-def ratio_text(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     """Return a ratio to two digits: more would not be the same tomorrow.
 
-    >>> [ratio_text(r) for r in (1.934, 31.5, 165.2, 1043.0)]
+    >>> [_ratio_text(r) for r in (1.934, 31.5, 165.2, 1043.0)]
     ['1.9×', '32×', '170×', '1,000×']
     """
     return f"{float(f'{ratio:.2g}'):,.{0 if ratio >= 9.95 else 1}f}×"
 
 
-def duration_text(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return a time to two digits in the unit that suits it.
 
-    >>> [duration_text(s) for s in (0.00123, 0.352, 12.3, 254.0)]
+    >>> [_duration_text(s) for s in (0.00123, 0.352, 12.3, 254.0)]
     ['1.2 ms', '350 ms', '12 s', '250 s']
     """
     if seconds < 1e-3:
@@ -121,8 +121,8 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ..
         (
             question,
             one.name,
-            "–" if one.ratio is None else ratio_text(one.ratio),
-            duration_text(one.ours_seconds),
+            "–" if one.ratio is None else _ratio_text(one.ratio),
+            _duration_text(one.ours_seconds),
             "–" if one.other_seconds is None else f"{duration_text(one.other_seconds)}, {one.other}",
             _note(one.setting),
         )

@@ -57,19 +57,19 @@ class RunFolder:
         write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
         from parityscope.core.drawing import png, themed
 
-        write_atomically(self.path / "attention.png", png(themed(attention_figure, run)))
-        write_atomically(self.path / "risk.png", png(themed(risk_figure, run)))
+        write_atomically(self.path / "attention.png", png(themed(_attention_figure, run)))
+        write_atomically(self.path / "risk.png", png(themed(_risk_figure, run)))
 
     def contents(self) -> list[str]:
         """Return the names of the files in the folder."""
         return sorted(file.name for file in self.path.iterdir() if not file.name.startswith("."))
 
 
-def attention_figure(run: LearnedRuns, row: int = 0) -> Figure:
+def _attention_figure(run: LearnedRuns, row: int = 0) -> Figure:
     """Return the heat map of one run's attention, hidden bits marked above it.
 
     >>> from parityscope import Parity, learn
-    >>> drawn = attention_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=[3], steps=2))
+    >>> drawn = _attention_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=[3], steps=2))
     >>> drawn.axes[0].get_title(), drawn.axes[0].lines[0].get_xdata().tolist()
     ('as-coded, seed 3: ▼ hidden bits', [1, 4])
     """
@@ -88,11 +88,11 @@ def attention_figure(run: LearnedRuns, row: int = 0) -> Figure:
     return figure
 
 
-def risk_figure(run: LearnedRuns) -> Figure:
+def _risk_figure(run: LearnedRuns) -> Figure:
     """Return the risk of every run during training.
 
     >>> from parityscope import Parity, learn
-    >>> drawn = risk_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=range(4), steps=2))
+    >>> drawn = _risk_figure(learn(Parity(8, (1, 4)), "as-coded", seeds=range(4), steps=2))
     >>> len(drawn.axes[0].lines), drawn.axes[0].get_ylabel()
     (4, 'population risk')
     """

@@ -21,7 +21,7 @@ with naming_the_extra():
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _WEIGHTS_FIELD = "parityscope_weights"  # in config.json: where converted weights come from
 _FINGERPRINT_VALUES = 1024
 
@@ -80,7 +80,7 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
     >>> model.name, model.weights, fingerprint(model.network) == fingerprint(network)
     ('tiny', 'float32', True)
     """
-    if dtype not in DTYPES:
+    if dtype not in _DTYPES:
         raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     place, options = _place(name)
     if "gguf_file" in options:
@@ -91,7 +91,7 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
         with _quiet():
             tokenizer = AutoTokenizer.from_pretrained(place, **options)
             network = AutoModelForCausalLM.from_pretrained(
-                place, dtype=DTYPES[dtype], attn_implementation="eager", **options, **_unpacking(options)
+                place, dtype=_DTYPES[dtype], attn_implementation="eager", **options, **_unpacking(options)
             )
     except (OSError, ValueError, KeyError, ImportError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

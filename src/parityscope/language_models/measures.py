@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _NUMBERS_AT_ONCE = 2**25  # attention weights held at any time over all layers: 128 MB in float32
 
 
-class Measure(NamedTuple):
+class _Measure(NamedTuple):
     """How the positions of a text become one number, with the attention sink kept or removed.
 
-    >>> print(Measure(PAPER, "kept"), "|", Measure("mean", "removed"))
+    >>> print(_Measure(PAPER, "kept"), "|", _Measure("mean", "removed"))
     min (Eq. 1) | mean, sink removed
     """
 
@@ -36,7 +36,7 @@ class Measure(NamedTuple):
 
 PAPER, MATCHED = "min (Eq. 1)", "suffix min, count-matched"
 REDUCTIONS = (PAPER, "mean", "suffix min", MATCHED, "suffix mean")
-MEASURES = tuple(Measure(name, sink) for sink in ("kept", "removed") for name in REDUCTIONS)
+MEASURES = tuple(_Measure(name, sink) for sink in ("kept", "removed") for name in REDUCTIONS)
 NO_COT, COT, SHUFFLED = range(len(VARIANTS))
 COMPARISONS: dict[Variant, int] = {"no CoT": NO_COT, "shuffled CoT": SHUFFLED}  # what CoT is compared with
 

@@ -78,21 +78,21 @@ def prepared_model(model: PackagedModel, cache: Path) -> Path:
 
         loaded = load_language_model(str(packed))
         if model.needs_start:
-            put_start_token(loaded.tokenizer)
+            _put_start_token(loaded.tokenizer)
         loaded.save(unpacked)
         shutil.rmtree(folder, ignore_errors=True)
         unpacked.rename(folder)
     return folder
 
 
-def put_start_token(tokenizer: Any) -> None:
+def _put_start_token(tokenizer: Any) -> None:
     """Make a tokeniser of transformers begin every text with its start token.
 
     >>> from tokenizers import Tokenizer, models
     >>> from transformers import PreTrainedTokenizerFast
     >>> words = Tokenizer(models.WordLevel({"yes": 0, "no": 1, "<bos>": 2}))
     >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<bos>")
-    >>> put_start_token(tokenizer)
+    >>> _put_start_token(tokenizer)
     >>> tokenizer("no")["input_ids"]
     [2, 1]
     """

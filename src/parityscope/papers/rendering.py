@@ -296,13 +296,13 @@ def _clause(clause: ClauseNumbers) -> str:
     return f"{plain(clause.says)}: *{clause.verdict}*; {measured} ({plain(limits)})"
 
 
-def numbers_markdown(claim: ClaimNumbers) -> str:
+def _numbers_markdown(claim: ClaimNumbers) -> str:
     """Return the numbers of a claim but for its counterexample: six digits each, lists of numbers on one line.
 
     >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
     >>> checked = check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke"))
-    >>> numbers_markdown(checked.model_copy(update={"evidence": {"n": [4, 5], "risk": 1 / 3}}))
+    >>> _numbers_markdown(checked.model_copy(update={"evidence": {"n": [4, 5], "risk": 1 / 3}}))
     '    {\\n     "n": [ 4, 5 ],\\n     "risk": 0.333333\\n    }'
     """
     evidence = {name: one for name, one in claim.evidence.items() if name != "counterexample"}
@@ -340,8 +340,8 @@ def claims_markdown(
             parts += [
                 f'<article class="claim" id="{claim.id}" markdown="1">',
                 claim_markdown(claim),
-                folded("how it was judged", judgement_markdown(claim, scale, figure_address)),
-                folded("its numbers", numbers_markdown(claim)),
+                _folded("how it was judged", judgement_markdown(claim, scale, figure_address)),
+                _folded("its numbers", _numbers_markdown(claim)),
                 "</article>",
             ]
     return "\n\n".join(parts)
@@ -369,16 +369,16 @@ def figure_markdown(
     if lines:
         shown = [[plain(cell) for cell in line] for line in lines[:most_rows]]
         part = f" (the first {len(shown)} of {len(lines)} rows)" if len(shown) < len(lines) else ""
-        parts.append(folded(f"its numbers{part}", table_markdown([plain(cell) for cell in header], shown)))
+        parts.append(_folded(f"its numbers{part}", table_markdown([plain(cell) for cell in header], shown)))
     command = getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {scale}")
     parts.append(f"`{command}`, {duration(sum(row.seconds for row in rows))}")
     return "\n\n".join(parts)
 
 
-def folded(summary: str, markdown: str) -> str:
+def _folded(summary: str, markdown: str) -> str:
     """Return Markdown that unfolds where there is HTML.
 
-    >>> folded("more", "*fails*").splitlines()[-1]
+    >>> _folded("more", "*fails*").splitlines()[-1]
     '</details>'
     """
     return f'<details markdown="1"><summary>{summary}</summary>\n\n{markdown}\n\n</details>'

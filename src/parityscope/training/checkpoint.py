@@ -50,7 +50,7 @@ def checkpoint_folder() -> Path | None:
     return _folder.get()
 
 
-def save_tensors(
+def _save_tensors(
     path: Path,
     config: dict[str, Any],
     model: nn.Module,
@@ -63,7 +63,7 @@ def save_tensors(
     >>> model = nn.Linear(2, 1)
     >>> with TemporaryDirectory() as folder:
     ...     place = Path(folder, "training.safetensors")
-    ...     save_tensors(place, {"n": 2}, model, torch.optim.SGD(model.parameters()), {"step": torch.tensor(7)})
+    ...     _save_tensors(place, {"n": 2}, model, torch.optim.SGD(model.parameters()), {"step": torch.tensor(7)})
     ...     tensors, config = read_tensors(place)
     >>> sorted(tensors), config
     (['model.bias', 'model.weight', 'state.step'], {'n': 2})
@@ -77,15 +77,15 @@ def save_tensors(
     write_atomically(path, save(contiguous, {"config": json.dumps(config, sort_keys=True)}))
 
 
-def load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
+def _load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
     """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
 
     >>> from tempfile import TemporaryDirectory
     >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
     >>> with TemporaryDirectory() as folder:
     ...     place = Path(folder, "training.safetensors")
-    ...     save_tensors(place, {"n": 2}, old, torch.optim.SGD(old.parameters()), {"step": torch.tensor(7)})
-    ...     state = load_tensors(place, {"n": 2}, new, torch.optim.SGD(new.parameters()))
+    ...     _save_tensors(place, {"n": 2}, old, torch.optim.SGD(old.parameters()), {"step": torch.tensor(7)})
+    ...     state = _load_tensors(place, {"n": 2}, new, torch.optim.SGD(new.parameters()))
     >>> state, bool((old.weight == new.weight).all())
     ({'step': tensor(7)}, True)
     """
@@ -122,7 +122,7 @@ class Keeper:
         """Return the state on disk, model and optimiser restored; None when nothing is there yet."""
         if self.path is None or not self.path.exists():
             return None
-        return load_tensors(self.path, self.config, self.model, self.optimiser)
+        return _load_tensors(self.path, self.config, self.model, self.optimiser)
 
     def due(self) -> bool:
         """Say whether the last checkpoint is so many seconds ago."""
@@ -132,7 +132,7 @@ class Keeper:
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Store the state now."""
         if self.path is not None:
-            save_tensors(self.path, self.config, self.model, self.optimiser, state)
+            _save_tensors(self.path, self.config, self.model, self.optimiser, state)
             self.saved = time.monotonic()
 
 

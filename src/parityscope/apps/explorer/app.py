@@ -39,8 +39,8 @@ from parityscope.apps.explorer.your_data import LARGEST_TABLE, FitSettings, Shuf
 from parityscope.core.errors import InvalidInput
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, PositionCode
 
-LONGEST_REQUEST = 20_000  # bytes, of a body and of a message on a socket
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LONGEST_REQUEST = 20_000  # bytes, of a body and of a message on a socket
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -53,7 +53,7 @@ _HEADERS = {
 }
 
 
-def create_app(store: Path | None = None, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
+def create_app(store: Path | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
     """Return the application for one user; `hosts` are the names it answers to, "*" any.
 
     >>> [route.path for route in create_app().routes if route.path.startswith("/api/results")]
@@ -224,7 +224,7 @@ def serve(
     parityscope.core.errors.InvalidInput: there is no store in nowhere: give the --out folder of reproduce or sweep
     """
     name = f"[{host}]" if ":" in host else host
-    app = create_app(store, ("*",) if host in ("0.0.0.0", "::", "") else (*LOOPBACK, name))
+    app = create_app(store, ("*",) if host in ("0.0.0.0", "::", "") else (*_LOOPBACK, name))
     # Trainings and the event loop take the interpreter lock in turns of well under a millisecond; 5 ms, the default,
     # would make each of them wait for the other most of the time.
     sys.setswitchinterval(5e-4)
@@ -242,7 +242,7 @@ def server_config(app: FastAPI, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_level="warning",
-        ws_max_size=LONGEST_REQUEST,
+        ws_max_size=_LONGEST_REQUEST,
         ws_ping_interval=20,
         ws_per_message_deflate=False,  # it costs more than this machine saves by it
         timeout_graceful_shutdown=2,
@@ -263,7 +263,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
 
 
-async def _body(request: Request, most: int = LONGEST_REQUEST) -> bytes:
+async def _body(request: Request, most: int = _LONGEST_REQUEST) -> bytes:
     """Return a whole body, of which no more than `most` bytes are read, whatever the headers promise."""
     declared, content = request.headers.get("content-length", ""), bytearray()
     too_long = declared.isdigit() and int(declared[:18]) > most  # of more digits Python may refuse to make a number

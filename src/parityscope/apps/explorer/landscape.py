@@ -20,8 +20,8 @@ from parityscope.training.build import build_model
 from parityscope.training.learning import learn
 from parityscope.training.recipes import Recipe
 
-MOST_BITS = 14
-MOST_STEPS = 2000
+_MOST_BITS = 14
+_MOST_STEPS = 2000
 _SHOWN = 120  # points of a trajectory
 _SHARES = 40  # of them with the gradient split
 _CHUNK = 256  # models whose risk is computed at a time
@@ -38,7 +38,7 @@ class LandscapeSettings(LiveSettings):
     n: int = 12
     k: int | None = 2
     recipe: str = "as-written"
-    steps: int | None = Field(300, ge=0, le=MOST_STEPS)
+    steps: int | None = Field(300, ge=0, le=_MOST_STEPS)
     at: float = Field(0.0, ge=0, le=1, description="where on the trajectory: 0 is the start, 1 the end")
     first: int = Field(0, ge=0)
     second: int = Field(1, ge=0)
@@ -57,7 +57,7 @@ def landscape(settings: LandscapeSettings) -> dict[str, Any]:
     """
     recipe, problem = settings.resolved(), settings.problem()
     heads = int(recipe.heads or problem.k)
-    if problem.n > MOST_BITS:
+    if problem.n > _MOST_BITS:
         raise InvalidInput(f"the landscape is drawn up to n = {MOST_BITS}, got {problem.n}")
     if recipe.positions not in CIRCLES:
         raise InvalidInput(f"heads have an angle on the circle only, and {settings.recipe} has {recipe.positions}")

@@ -15,8 +15,8 @@ from parityscope.problems import Parity, draw_problems
 from parityscope.training.learning import learn
 from parityscope.training.recipes import named_recipe
 
-MOST_BITS = 10_000
-MOST_HIDDEN = 10
+_MOST_BITS = 10_000
+_MOST_HIDDEN = 10
 _SHOWN = 40  # positions named one by one
 _BINS = 60
 
@@ -30,8 +30,8 @@ class OneStepSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    n: int = Field(1000, ge=2, le=MOST_BITS)
-    k: int = Field(2, ge=1, le=MOST_HIDDEN)
+    n: int = Field(1000, ge=2, le=_MOST_BITS)
+    k: int = Field(2, ge=1, le=_MOST_HIDDEN)
     seed: int = Field(0, ge=0, lt=2**32)
     numbers_per_head: int | None = Field(None, ge=1, le=1024)
 

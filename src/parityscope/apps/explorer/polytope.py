@@ -19,7 +19,7 @@ from parityscope.training.learning import LearnedRuns, learn
 from parityscope.training.steps.log_attention import log_attention, log_value
 
 MOST_BITS = 60
-MOST_STEPS = 200
+_MOST_STEPS = 200
 _BETWEEN = 12  # points of the curve per position
 _TINY = 1e-9  # directions in which codes differ by less are none
 _LARGEST_MISS = 1e-6  # of Σ y_j (p_j, 1) relative to Σ |y_j|: with more, training has not arrived at its maximum
@@ -112,7 +112,7 @@ def _trained(settings: PolytopeSettings, problem: Parity) -> tuple[LearnedRuns, 
     numbers: dict[str, Any] = {
         "positions": "harmonics",
         "numbers_per_head": 2 * settings.harmonics,
-        "steps": MOST_STEPS,
+        "steps": _MOST_STEPS,
     }
     return learn(problem, "concave", on_record=remember, record_every=1, **numbers), moments
 

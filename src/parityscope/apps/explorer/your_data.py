@@ -26,7 +26,7 @@ from parityscope.fit.tables.prepared import Prepared, prepare_table
 from parityscope.fit.tables.table import Table
 
 LARGEST_TABLE = 50_000_000  # bytes of a file
-MOST_SECONDS = 60
+_MOST_SECONDS = 60
 _KEPT = 2  # tables at a time
 _NAMED = 2000  # columns that the page offers as targets
 _SHOWN = 6  # interactions with a picture of their own
@@ -47,7 +47,7 @@ class FitSettings(BaseModel):
     positive: str | None = None
     missing: str = "refuse"
     max_k: int = Field(10, ge=1, le=30)
-    seconds: int = Field(10, ge=1, le=MOST_SECONDS)
+    seconds: int = Field(10, ge=1, le=_MOST_SECONDS)
     seed: int = Field(0, ge=0, lt=2**32)
 
     def question(self) -> Question:

@@ -55,7 +55,7 @@ def plain_table(titles: Iterable[str], left: Container[str]) -> Table:
     return table
 
 
-def attention_heat_map(
+def _attention_heat_map(
     attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int, names: Sequence[str] | None = None
 ) -> RenderableType:
     """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width.
@@ -63,7 +63,7 @@ def attention_heat_map(
     What the rows are called is up to `names`; heads are numbered.
 
     >>> heads = torch.eye(4)[2:]
-    >>> Console(width=40).print(attention_heat_map(heads, heads.sum(0) > 0, width=40))
+    >>> Console(width=40).print(_attention_heat_map(heads, heads.sum(0) > 0, width=40))
     hidden     ▼▼
     head 0   ··█· 1.00
     head 1   ···█ 1.00
@@ -87,12 +87,12 @@ def attention_heat_map(
     return Group(*lines)
 
 
-def runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
+def _runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
     """Return the table of runs: what was hidden, what was found, how well.
 
     >>> from parityscope.problems import Parity
     >>> run = learning.learn(Parity(8, (1, 5)), seeds=range(3))
-    >>> [str(column.header) for column in runs_table(run).columns][:4], runs_table(run, limit=2).caption
+    >>> [str(column.header) for column in _runs_table(run).columns][:4], _runs_table(run, limit=2).caption
     (['seed', 'hidden', 'found', 'risk'], '1 more runs in run.json')
     """
     known = {"proved": run.certificate, "evidence": run.evidence}
@@ -122,9 +122,9 @@ def show_run(console: Console, run: learning.LearnedRuns) -> None:
     >>> "2/2 (34%–100%) learned from the population" in console.file.getvalue()
     True
     """
-    console.print(attention_heat_map(run.attention[0], run.problems[0].mask(), min(console.width, 120)))
+    console.print(_attention_heat_map(run.attention[0], run.problems[0].mask(), min(console.width, 120)))
     console.print()
-    console.print(runs_table(run))
+    console.print(_runs_table(run))
     console.print()
     settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
     source = "the population" if run.samples is None else f"{run.samples} examples per run"
@@ -151,7 +151,7 @@ def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
     hidden[list(first.chain.task.secret)] = True
     rows = torch.cat([links, functional.pad(answer, (0, links.shape[-1] - answer.shape[-1]))])
     names = [*(f"link {link}" for link in range(len(links))), "at once"]
-    console.print(attention_heat_map(rows, hidden, min(console.width, 120), names))
+    console.print(_attention_heat_map(rows, hidden, min(console.width, 120), names))
     console.print()
     console.print(_table(pairs))
     console.print()

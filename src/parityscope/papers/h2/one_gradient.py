@@ -100,11 +100,11 @@ def least_worst_loss(c: Float[Tensor, " n"]) -> float:
     return max(float((c[0] - c[1]).abs()) + outside, 2 - smallest, 0.0)
 
 
-def best_step(scores: Tensor, weights: _Weights, steps: Tensor) -> tuple[float, float]:
+def _best_step(scores: Tensor, weights: _Weights, steps: Tensor) -> tuple[float, float]:
     """Return the smallest worst loss over the given step sizes, and the step that gives it.
 
     >>> scores = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64)
-    >>> loss, step = best_step(scores, substitutes(4)["softmax"], torch.tensor([1.0, 5.0, 20.0]))
+    >>> loss, step = _best_step(scores, substitutes(4)["softmax"], torch.tensor([1.0, 5.0, 20.0]))
     >>> loss < 1e-8, step  # the pair's scores are equal, so the longest step is best
     (True, 20.0)
     """
@@ -125,7 +125,7 @@ def smallest_code(n: int, seed: int, most: int, loss: float = 0.5) -> int | None
     steps = torch.tensor([math.log(n) * part / 4 for part in range(4, 41)])
 
     def works(r: int) -> bool:
-        return best_step(unit_scores(signs[:, :r]), substitutes(n)["softmax"], steps)[0] < loss
+        return _best_step(unit_scores(signs[:, :r]), substitutes(n)["softmax"], steps)[0] < loss
 
     low, high = 0, 8
     while not works(high):

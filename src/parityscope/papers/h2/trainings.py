@@ -25,10 +25,10 @@ _NODES = 300
 _STANDARD_DEVIATIONS = 12.0  # beyond, a Gaussian characteristic function is below 1e-31
 
 
-def hinge_loss(c: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], pair: tuple[int, int]) -> float:
+def _hinge_loss(c: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], pair: tuple[int, int]) -> float:
     """Return H2's loss at one input of signs: y = −x_i x_j and ŷ = 1 − |Σ_l c_l x_l|.
 
-    >>> hinge_loss(np.array([0.9, 1.0, 0.1]), np.array([1.0, -1.0, -1.0]), (0, 1))  # y = 1, |v| = 0.2
+    >>> _hinge_loss(np.array([0.9, 1.0, 0.1]), np.array([1.0, -1.0, -1.0]), (0, 1))  # y = 1, |v| = 0.2
     0.19999999999999996
     """
     y = -x[pair[0]] * x[pair[1]]
@@ -48,17 +48,17 @@ def named_worst_loss(c: Float[np.ndarray, " n"], pair: tuple[int, int]) -> float
     differ[i], differ[j] = 1, -1
     against = -np.ones(len(c))
     against[i] = against[j] = 1
-    return max(hinge_loss(c, x, pair) for x in (differ, against))
+    return max(_hinge_loss(c, x, pair) for x in (differ, against))
 
 
-def score_gradient(c: Float[np.ndarray, " n"], pair: tuple[int, int]) -> Float[np.ndarray, " n"]:
+def _score_gradient(c: Float[np.ndarray, " n"], pair: tuple[int, int]) -> Float[np.ndarray, " n"]:
     """Return ∂E[x_i x_j |v|]/∂c_l = E[x_i x_j x_l sign v] with sign v = (2/π) ∫ sin(tv)/t dt, for spread-out weights.
 
     At uniform attention it is a Fourier coefficient of the majority function:
 
     >>> from parityscope.theory.h2 import majority_gradient
     >>> exact = majority_gradient(1001)
-    >>> pair, other = score_gradient(np.full(1001, 2 / 1001), (0, 1))[1:3]
+    >>> pair, other = _score_gradient(np.full(1001, 2 / 1001), (0, 1))[1:3]
     >>> round(float(pair / exact.hidden), 3), round(float(other / exact.other), 3)
     (1.0, 1.0)
     """
@@ -97,7 +97,7 @@ class OneStepAgain:
     def weights(self) -> Float[np.ndarray, " n"]:
         """Return c = γ_1 + γ_2 after the step."""
         before = _softmax(self.start @ self.code.T)
-        slope = score_gradient(before.sum(0), self.pair)
+        slope = _score_gradient(before.sum(0), self.pair)
         by_score = before * (slope - before @ slope[:, None])  # the softmax's own derivative
         return _softmax((self.start + self.learning_rate * by_score @ self.code) @ self.code.T).sum(0)
 

@@ -10,9 +10,9 @@ from parityscope.core.statistics import Share, wilson_share
 from parityscope.papers.criterion import Between, Clause, Limit, above, at_most
 
 FEWEST_SEEDS = 5  # fewer trainings are an illustration
-ROUNDING = "rounding of double precision; a wrong term is far larger"
+_ROUNDING = "rounding of double precision; a wrong term is far larger"
 WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exactly 0"
-NOT_ITS_SIZES = (
+_NOT_ITS_SIZES = (
     "the paper's own bound; sizes that run here are not Assumption 2's, whose k has no member below n ≈ 20 000, so "
     "missing it refutes nothing"
 )
@@ -25,7 +25,7 @@ def equation(says: str, quantity: str, *, corrected: bool = False) -> Clause:
     >>> [clause.verdict(distance) for distance in (1e-14, 1e-7, 0.1)]
     ['holds', 'open', 'fails']
     """
-    return Clause(says, quantity, at_most(1e-9), ROUNDING, above(1e-6), corrected)
+    return Clause(says, quantity, at_most(1e-9), _ROUNDING, above(1e-6), corrected)
 
 
 def rare(says: str, quantity: str, probability: float, allowed: str) -> Clause:
@@ -45,7 +45,7 @@ def at_sizes_that_run(says: str, quantity: str, limit: Limit) -> Clause:
     >>> at_sizes_that_run("attention is one-hot", "distance", at_most(1e-8)).refuting is None
     True
     """
-    return Clause(says, quantity, limit, NOT_ITS_SIZES, "never")
+    return Clause(says, quantity, limit, _NOT_ITS_SIZES, "never")
 
 
 def span_of_seeds(values: Sequence[float]) -> Between | None:

@@ -257,12 +257,12 @@ def shape_name(row: DecoderRow) -> str:
     return f"{row.config.training.layers} × {row.config.training.heads}"
 
 
-def lowest_entropy(row: DecoderRow) -> float:
+def _lowest_entropy(row: DecoderRow) -> float:
     """Return the lowest normalised entropy any head reached.
 
     >>> from parityscope.records import Numbers
     >>> entropy = torch.tensor([[[1.0, 0.75]], [[0.5, 0.25]]])  # two records of a layer with two heads
-    >>> lowest_entropy(Row(smoke("", heads=2), Numbers(), {"entropy": entropy}))
+    >>> _lowest_entropy(Row(smoke("", heads=2), Numbers(), {"entropy": entropy}))
     0.25
     """
     return float(row.arrays["entropy"].min())
@@ -276,7 +276,7 @@ def stays_elevated(row: DecoderRow) -> bool:
     >>> [stays_elevated(Row(smoke(""), Numbers(), {"entropy": entropy})) for entropy in curves]
     [True, False]
     """
-    return lowest_entropy(row) >= float(row.arrays["entropy"][0].min()) / 2
+    return _lowest_entropy(row) >= float(row.arrays["entropy"][0].min()) / 2
 
 
 def best_accuracy(row: DecoderRow) -> float:

@@ -102,10 +102,10 @@ _LARGER = ThreeSteps(n=40, k=8, d=4096, m=1024, epsilon=4.0, early_rate=0.4, bat
 LARGER = (_LARGER.n, _LARGER.k)
 
 
-def three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
+def _three_steps_at(scale: Scale, seed: int = 0) -> ThreeStepTraining:
     """Return the training in which Theorem 3 is tried; that of smoke scale takes a second.
 
-    >>> three_steps_at("smoke").settings.n, three_steps_at("reference").settings.n
+    >>> _three_steps_at("smoke").settings.n, _three_steps_at("reference").settings.n
     (12, 20)
     """
     return _training(_SMOKE if scale == "smoke" else ThreeSteps(), seed)
@@ -120,7 +120,7 @@ def fresh_trainings(context: Context) -> list[ThreeStepTraining]:
     64
     """
     count = context.at(smoke=1, demo=2, reference=64)
-    return [three_steps_at(context.scale, _FIRST_UNSEEN_SEED + place) for place in range(count)]
+    return [_three_steps_at(context.scale, _FIRST_UNSEEN_SEED + place) for place in range(count)]
 
 
 def earlier_trainings(context: Context) -> list[ThreeStepTraining]:
@@ -130,7 +130,7 @@ def earlier_trainings(context: Context) -> list[ThreeStepTraining]:
     True
     """
     count = context.at(smoke=0, demo=0, reference=64)
-    return [three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
+    return [_three_steps_at(context.scale, _FIRST_FRESH_SEED + place) for place in range(count)]
 
 
 def every_training(context: Context) -> list[ThreeStepTraining]:

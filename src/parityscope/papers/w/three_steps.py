@@ -103,7 +103,7 @@ def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     block = CotBlock.at_start(*sizes, generator, torch.float32)
     blocks, largest = [_copy(block)], 0.0
     for step, rate in enumerate(config.rates):
-        bits = batch_of_step(config, held_out, step)
+        bits = _batch_of_step(config, held_out, step)
         largest = max(largest, hinge_gradient(block, task, bits))
         with torch.no_grad():
             for parameter in (block.A, block.W):
@@ -114,12 +114,12 @@ def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
     return ThreeStepsRun(config, task, blocks, right, whole, attention, margin, largest)
 
 
-def batch_of_step(config: ThreeSteps, held_out: HeldOut, step: int) -> Int8[Tensor, "batch n"]:
+def _batch_of_step(config: ThreeSteps, held_out: HeldOut, step: int) -> Int8[Tensor, "batch n"]:
     """Return the fresh inputs of one step; the same again each time it is asked.
 
     >>> config = ThreeSteps(n=6, k=2, batch=5, held_out=8)
     >>> held_out = HeldOut(config.n, config.held_out, config.seed)
-    >>> batches = [batch_of_step(config, held_out, step) for step in (0, 0, 1)]
+    >>> batches = [_batch_of_step(config, held_out, step) for step in (0, 0, 1)]
     >>> torch.equal(batches[0], batches[1]), torch.equal(batches[0], batches[2])
     (True, False)
     """
@@ -246,7 +246,7 @@ def _drift(run: ThreeStepsRun, active: Float[Tensor, "neurons links 2"]) -> Floa
     pull = torch.einsum("r,rib->ib", run.blocks[0].h.double().square(), active)
     total = torch.zeros_like(pull)
     for step, rate in enumerate(config.rates):
-        delta = imbalance(run, batch_of_step(config, held_out, step))
+        delta = imbalance(run, _batch_of_step(config, held_out, step))
         total -= rate / config.epsilon * delta / config.batch * pull
     return total
 

@@ -49,11 +49,11 @@ def _groups(c: Tensor, mask: Tensor, merge: float) -> list[_Group]:
     return out
 
 
-def count_vectors(c: Tensor, mask: Tensor, merge: float = 0.0) -> int:
+def _count_vectors(c: Tensor, mask: Tensor, merge: float = 0.0) -> int:
     """Return how many count vectors there are to visit: the product of group size + 1.
 
     >>> hidden = torch.tensor([True, True, False, False, False])
-    >>> count_vectors(torch.full((5,), 0.4), hidden)  # 0 … 2 hidden ones times 0 … 3 others
+    >>> _count_vectors(torch.full((5,), 0.4), hidden)  # 0 … 2 hidden ones times 0 … 3 others
     12
     """
     return math.prod(len(g.members) + 1 for g in _groups(c, mask, merge))
@@ -152,4 +152,4 @@ def _least_vectors(job: Job) -> float:
 def _most_vectors(job: Job) -> float:
     """Return the largest number of count vectors of a run."""
     weights, _, mask = job.runs.tensors
-    return float(max(count_vectors(c, hidden, MERGE) for c, hidden in zip(weights, mask, strict=True)))
+    return float(max(_count_vectors(c, hidden, MERGE) for c, hidden in zip(weights, mask, strict=True)))

@@ -31,7 +31,7 @@ _NEGLIGIBLE = 40.0  # frequencies with |A| < exp(-40) = 4e-18, less than roundin
 _BLOCK = 1 << 21  # matrix entries (frequencies x positions) worked on at a time
 # Frequencies are scanned up to the first, then four times as far, at most to the last.
 _FIRST_REACH, _LAST_REACH = 1e6, 1e9
-BUDGET = 10**8  # frequencies x positions evaluated at most: about seven seconds
+_BUDGET = 10**8  # frequencies x positions evaluated at most: about seven seconds
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _value_bound(
     )
 
 
-def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMean:
+def _spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMean:
     """Return E[L(y f(S))], its gradient and a bound on the value's error, for one run; c (n,) float64, mask (n,) bool.
 
     Frequencies are scanned until the bound is below ``tol``, the last reach is scanned, or the budget is spent;
@@ -291,7 +291,7 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
     >>> from parityscope.risk.pieces.pieces import hinge
     >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
     >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
-    >>> mean = spectral_risk(c, torch.arange(501) == 250, line, tol=1e-9)  # the hidden bit has weight 0.002
+    >>> mean = _spectral_risk(c, torch.arange(501) == 250, line, tol=1e-9)  # the hidden bit has weight 0.002
     >>> round(mean.value, 9), mean.error_bound < 1e-9
     (0.999, True)
     """
@@ -307,7 +307,7 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
     acc = _Sums(0.5 * (sides[0].mean + sides[1].mean), 0.0, torch.zeros_like(c), 2 * base, 0.0)
     scan, first, count, reach = _Scan(c, base), 1, 0, _FIRST_REACH
     while True:
-        chosen, last = scan.select(first, int(reach / base) + 2, BUDGET - count * n)
+        chosen, last = scan.select(first, int(reach / base) + 2, _BUDGET - count * n)
         for part in chosen.split(max(1, _BLOCK // n)):
             t = part.double() * base
             p, m = (s.coefficients(t, w.period) for s in sides)
@@ -317,7 +317,7 @@ def spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMea
         count += len(chosen)
         bound = _value_bound(k, pieces, sides, w, acc, (last - 1) * base, size.peak) + shift
         enough = bound - pieces.error <= tol
-        if enough or last * base < reach or reach >= _LAST_REACH or count * n >= BUDGET:
+        if enough or last * base < reach or reach >= _LAST_REACH or count * n >= _BUDGET:
             return RunMean(acc.value, acc.grad + acc.shared, 2 * acc.shared, bound, pieces.error_is)
         first, reach = last, min(_LAST_REACH, 4 * reach)
 
@@ -345,7 +345,7 @@ def heavy_positions(c: Tensor) -> Tensor:
     return order[:0]
 
 
-def hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> RunMean:
+def _hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> RunMean:
     """Return E[L(y f(S))], its gradient (n,) and a bound on the value's error, for one run.
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips, and a hidden bit of weight 0.8 leaves a risk of 1 − 0.8/2.
@@ -355,7 +355,7 @@ def hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> Ru
     >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
     >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
     >>> c[7] = 0.8
-    >>> mean = hybrid_risk(c, torch.arange(501) == 7, line, 1e-9)
+    >>> mean = _hybrid_risk(c, torch.arange(501) == 7, line, 1e-9)
     >>> round(mean.value, 9), mean.error_bound < 1e-9
     (0.6, True)
     """
@@ -367,7 +367,7 @@ def hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> Ru
     results = []
     for shift, flipped in zip(shifts.tolist(), odd.tolist(), strict=True):
         moved = pieces.shifted(shift).swapped() if flipped else pieces.shifted(shift)
-        results.append(spectral_risk(c[light], mask[light], moved, tol=tolerance))
+        results.append(_spectral_risk(c[light], mask[light], moved, tol=tolerance))
     slopes = c.new_tensor([result.by_offset for result in results])
     grad = torch.empty_like(c)
     grad[light] = torch.stack([result.by_weight for result in results]).mean(0)
@@ -424,8 +424,8 @@ class Spectral(OnPieces):
         weights = job.runs.tensors[0]
         share = min(1.0, (_EVERY_FREQUENCY / job.n) ** 2) if all(map(_diffuse, weights)) else 1.0
         patterns = 2 ** max(len(heavy_positions(c)) for c in weights)
-        return patterns * (_RUN + _ENTRY * BUDGET * share)
+        return patterns * (_RUN + _ENTRY * _BUDGET * share)
 
     def evaluate(self, job: Job) -> Mean:
         """Return the mean of every run."""
-        return one_by_one(job, lambda c, mask, pieces: hybrid_risk(c, mask, pieces, job.tolerance / 2))
+        return one_by_one(job, lambda c, mask, pieces: _hybrid_risk(c, mask, pieces, job.tolerance / 2))

@@ -183,12 +183,12 @@ def logistic(f: PiecewiseLinear, domain: tuple[float, float], tol: float) -> Pie
     return Pieces(sides[0], sides[1], max(errors), domain)
 
 
-def sign_changes(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
+def _sign_changes(fn: Callable[[_Real], _Real], low: float, high: float) -> list[float]:
     """Return where a real function changes its sign, and where it starts and stops being 0, as a fine grid shows it.
 
-    >>> [round(x, 9) for x in sign_changes(np.cos, 0.0, 6.0)]
+    >>> [round(x, 9) for x in _sign_changes(np.cos, 0.0, 6.0)]
     [1.570796327, 4.71238898]
-    >>> [round(x, 9) for x in sign_changes(lambda x: np.maximum(x - 1, 0), 0.0, 6.0)]
+    >>> [round(x, 9) for x in _sign_changes(lambda x: np.maximum(x - 1, 0), 0.0, 6.0)]
     [1.0]
     """
     x = np.linspace(low, high, _ROOT_CELLS)
@@ -252,7 +252,7 @@ def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, to
         return float((1 + f.peak(mid, across)) ** power)
 
     known = peak if isinstance(f, Peaked) else None
-    marks = [domain[0], *sign_changes(lambda s: margin(s + 0j).real, *domain), domain[1]]
+    marks = [domain[0], *_sign_changes(lambda s: margin(s + 0j).real, *domain), domain[1]]
     parts = []
     for a, b in pairwise(marks):
         if b - a < 1e-14:
@@ -307,7 +307,7 @@ def _probed_fit(f: _OfScore, loss: str, noise: float, reach: tuple[float, float]
         def room(S: Floats, y: int = y) -> Floats:
             return 1 - y * f(S)
 
-        marks = sign_changes(room, *reach) if loss.endswith("hinge") else []
+        marks = _sign_changes(room, *reach) if loss.endswith("hinge") else []
         side, error = _probed_side(of_score, [reach[0], *marks, reach[1]], tolerance)
         sides.append(side)
         worst = max(worst, error)

@@ -36,11 +36,11 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
     return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
 
 
-def piecewise_linear_of(readout: Readout) -> PiecewiseLinear | None:
+def _piecewise_linear_of(readout: Readout) -> PiecewiseLinear | None:
     """Return the piecewise-linear function that a readout names; what is none is refused.
 
     >>> from parityscope.models import Cosine
-    >>> piecewise_linear_of(Cosine()) is None
+    >>> _piecewise_linear_of(Cosine()) is None
     True
     """
     linear = readout.piecewise_linear()
@@ -61,7 +61,7 @@ def exact_pieces(score: AdditiveScore, loss: str) -> bool:
     >>> [exact_pieces(AdditiveScore(c, torch.zeros(()), one), "hinge") for one in (Triangle(2), ZigZag(2, 0.01))]
     [True, False]
     """
-    return piecewise_linear_of(score.readout) is not None and loss in (*HINGE_POWERS, "log-correlation")
+    return _piecewise_linear_of(score.readout) is not None and loss in (*HINGE_POWERS, "log-correlation")
 
 
 def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float, reach: tuple[float, float]) -> Pieces:
@@ -82,7 +82,7 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float,
     (True, 'estimated')
     """
     readout = score.readout
-    linear, smooth = piecewise_linear_of(readout), readout.analytic()
+    linear, smooth = _piecewise_linear_of(readout), readout.analytic()
     if linear is not None:
         check_linear(readout, linear, reach)
         exact = _linear_pieces(linear, loss, noise, reach, tolerance)

@@ -80,10 +80,10 @@ class Stepper(ABC):
             self._states[index] = dict(stored)
 
 
-class FirstOrder(Stepper):
+class _FirstOrder(Stepper):
     """Steps along gradients, parameter by parameter.
 
-    >>> class Halving(FirstOrder):
+    >>> class Halving(_FirstOrder):
     ...     def _move(self, parameter, gradient, state):
     ...         parameter.mul_(0.5)
     >>> used, unused = (torch.ones(1, requires_grad=True) for _ in range(2))
@@ -105,7 +105,7 @@ class FirstOrder(Stepper):
         """Move one parameter by one step, in place."""
 
 
-class GradientDescent(FirstOrder):
+class GradientDescent(_FirstOrder):
     """Plain gradient descent.
 
     >>> x = torch.tensor([4.0], requires_grad=True)
@@ -124,7 +124,7 @@ class GradientDescent(FirstOrder):
         parameter.add_(gradient, alpha=-self._rate)
 
 
-class Adam(FirstOrder):
+class Adam(_FirstOrder):
     """Adam, as torch takes its steps.
 
     >>> x = torch.tensor([4.0], requires_grad=True)
@@ -154,7 +154,7 @@ class Adam(FirstOrder):
         parameter.addcdiv_(state["exp_avg"], root, value=-self._rate / (1 - beta1**steps))
 
 
-class NormalisedMomentum(FirstOrder):
+class NormalisedMomentum(_FirstOrder):
     """Like Adam, but the second moment is shared by a whole head, or by a whole run.
 
     Adam's per-coordinate scaling turns directions; sharing the scale keeps them. On the circle the step also grows

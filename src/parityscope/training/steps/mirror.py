@@ -63,7 +63,7 @@ class AttentionGradient(Stepper):
         check_fair(law, "attention-gradient")
         super().__init__(model.parameters())
         self.model, self.hidden = model, law.mask.expand(len(model.directions), -1)
-        self.free = free_logits(model.positions)
+        self.free = _free_logits(model.positions)
         with torch.no_grad():
             surprise = -(model.k * model.attention()).log().mean(-2)  # its sum over B is (k/m)·Σ_h KL(U_B‖a_h)
             inside = torch.isfinite(log_value(model.score_weights(), self.hidden))
@@ -128,11 +128,11 @@ class AttentionGradient(Stepper):
         return Certificate(bound.where(applies, torch.inf) / _SHARE, unbounded, "Theorem 3d at the best step")
 
 
-def free_logits(positions: Tensor) -> bool:
+def _free_logits(positions: Tensor) -> bool:
     """Say whether every position has a number of its own, so that scores are trained freely.
 
     >>> from parityscope.models.positions import circle, orthogonal
-    >>> free_logits(orthogonal(5)), free_logits(circle(5))
+    >>> _free_logits(orthogonal(5)), _free_logits(circle(5))
     (True, False)
     """
     n, r = positions.shape[-2:]

@@ -214,8 +214,8 @@ def _findings_gradients(rows: Sequence[_Row]) -> list[Finding]:
     ]
 
 
-EndsRow = Row[Ends, EndsNumbers]
-FullRow = Row[FullMatrix, FullMatrixNumbers]
+_EndsRow = Row[Ends, EndsNumbers]
+_FullRow = Row[FullMatrix, FullMatrixNumbers]
 _ENDS = ("end in a strict minimum", "learn", "learn, all of A trained")
 
 
@@ -223,17 +223,17 @@ def _set_name(support: Sequence[int]) -> str:
     return "{" + ", ".join(map(str, support)) + "}"
 
 
-def _trained_as_proved(rows: Sequence[Row[Any, Any]]) -> list[EndsRow]:
+def _trained_as_proved(rows: Sequence[Row[Any, Any]]) -> list[_EndsRow]:
     """Return the rows in which a13 and a14 are trained."""
     return [row for row in rows if isinstance(row.config, Ends)]
 
 
-def _whole(rows: Sequence[Row[Any, Any]]) -> dict[tuple[int, tuple[int, ...]], FullRow]:
+def _whole(rows: Sequence[Row[Any, Any]]) -> dict[tuple[int, tuple[int, ...]], _FullRow]:
     """Return the rows in which all of A is trained, by n and support."""
     return {(row.config.n, row.config.support): row for row in rows if isinstance(row.config, FullMatrix)}
 
 
-def _shares(row: EndsRow, whole: FullRow | None) -> list[Share | None]:
+def _shares(row: _EndsRow, whole: _FullRow | None) -> list[Share | None]:
     """Return the shares of a cell in the order of `_ENDS`."""
     of_parts = [share_of_true(row.numbers.in_strict_minimum), share_of_true(row.numbers.learned)]
     return [*of_parts, None if whole is None else share_of_true(whole.numbers.learned)]
@@ -274,7 +274,7 @@ def _draw_shares(axes: Axes, rows: Sequence[Row[Any, Any]]) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
 
 
-def _draw_valley(axes: Axes, rows: Sequence[EndsRow]) -> None:
+def _draw_valley(axes: Axes, rows: Sequence[_EndsRow]) -> None:
     with_minima = [row for row in rows if row.numbers.minima]
     if not with_minima:
         axes.text(0.5, 0.5, "no strict minimum was found", ha="center", transform=axes.transAxes)
@@ -292,7 +292,7 @@ def _draw_valley(axes: Axes, rows: Sequence[EndsRow]) -> None:
 
 
 class _Ended(NamedTuple):
-    row: EndsRow
+    row: _EndsRow
     shares: Sequence[Share | None]
     minimum: MinimumNumbers | None  # the first that is certified
 

@@ -165,11 +165,11 @@ class LearnedHeads(Config):
         return Result(FinalRiskNumbers(risk=risk.tolist(), accuracy=trained.accuracy.tolist()))
 
 
-Heads = FrozenSoftHeads | FrozenHardHeads | LearnedHeads
+_Heads = FrozenSoftHeads | FrozenHardHeads | LearnedHeads
 _Row = Row[Any, FinalRiskNumbers]
 
 
-def _configs(sizes: Sequence[int], seeds: int, width: int, steps: int, samples: int) -> list[Heads]:
+def _configs(sizes: Sequence[int], seeds: int, width: int, steps: int, samples: int) -> list[_Heads]:
     def soft(n: int, *, least_attended_bits: bool) -> FrozenSoftHeads:
         recipe, network = training("as-written", n, _HEADS).recipe, {"seeds": seeds, "width": width, "steps": steps}
         return FrozenSoftHeads(n=n, recipe=recipe, least_attended_bits=least_attended_bits, **network)
@@ -183,7 +183,7 @@ def _configs(sizes: Sequence[int], seeds: int, width: int, steps: int, samples: 
     ]
 
 
-CONFIGS: dict[Scale, list[Heads]] = {
+CONFIGS: dict[Scale, list[_Heads]] = {
     "smoke": _configs((6, 8), 4, 8, 30, 500),
     "demo": _configs((8, 16, 24), 4, 8, 200, 4000),
     "reference": _configs((8, 16, 24), 8, 16, 300, 4000),

@@ -39,7 +39,7 @@ _ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 _HEADS_PER_BIT, _WIDTH, _START_RADIUS, _CHECKED_ON = 2, 16, 2.0, 2**14
 
 
-class FewBits(NamedTuple):
+class _FewBits(NamedTuple):
     """A function of k signs χ_i = (−1)^{x_i}, and how it reads.
 
     >>> majority = FUNCTIONS["majority"]
@@ -61,17 +61,17 @@ def _product(signs: Tensor, *which: int) -> Tensor:
     return signs[..., list(which)].prod(-1)
 
 
-FUNCTIONS: dict[str, FewBits] = {
-    "AND": FewBits(3, lambda s: 2 * (s < 0).all(-1).to(s.dtype) - 1, "x₁ ∧ x₂ ∧ x₃"),
-    "majority": FewBits(3, lambda s: s.sum(-1).sign(), "sign(χ₁ + χ₂ + χ₃)"),
-    "staircase": FewBits(
+FUNCTIONS: dict[str, _FewBits] = {
+    "AND": _FewBits(3, lambda s: 2 * (s < 0).all(-1).to(s.dtype) - 1, "x₁ ∧ x₂ ∧ x₃"),
+    "majority": _FewBits(3, lambda s: s.sum(-1).sign(), "sign(χ₁ + χ₂ + χ₃)"),
+    "staircase": _FewBits(
         3, lambda s: (s[..., 0] + _product(s, 0, 1) + _product(s, 0, 1, 2)).sign(), "sign(χ₁ + χ₁χ₂ + χ₁χ₂χ₃)"
     ),
     # Where the two monomials cancel, half of χ₁ decides.
-    "polynomial": FewBits(
+    "polynomial": _FewBits(
         4, lambda s: (_product(s, 0, 1) + _product(s, 2, 3) + s[..., 0] / 2).sign(), "sign(χ₁χ₂ + χ₃χ₄ + χ₁/2)"
     ),
-    "parity": FewBits(3, lambda s: s.prod(-1), "χ₁χ₂χ₃"),
+    "parity": _FewBits(3, lambda s: s.prod(-1), "χ₁χ₂χ₃"),
 }
 
 

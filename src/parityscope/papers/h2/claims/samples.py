@@ -57,17 +57,17 @@ def one_step_trials(n: int, r: int | None, counts: Sequence[int], trials: int) -
         code = torch.eye(n).double() if r is None else random_signs(n, r, seeded_generator(seed, "positions"))
         scores = through_code(gradients, code)
         named.append(named_by_one_gradient(scores, problem))
-        losses.append(best_step_loss(scores.roll(2, -1)))
+        losses.append(_best_step_loss(scores.roll(2, -1)))
     return Trials(tuple(counts), torch.stack(named), torch.stack(losses))
 
 
 _STEPS = torch.linspace(0.5, 8, 61, dtype=torch.float64)  # the pair's mean score after the step, in units of log n
 
 
-def best_step_loss(scores: Float[Tensor, "counts n"]) -> Float[Tensor, " counts"]:
+def _best_step_loss(scores: Float[Tensor, "counts n"]) -> Float[Tensor, " counts"]:
     """Return the least that the worst input can lose after a step along these scores, over 61 lengths; the pair leads.
 
-    >>> best_step_loss(torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=torch.float64)).item() < 1e-3
+    >>> _best_step_loss(torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=torch.float64)).item() < 1e-3
     True
     """
     pair = scores[:, :2].mean(-1).clamp(min=1e-12)  # a step never points away from both

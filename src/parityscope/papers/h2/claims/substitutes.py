@@ -69,11 +69,11 @@ def certificate(c: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     return torch.maximum((first - second).abs(), (2 - first - second).abs()) + rest
 
 
-def best_substitute(attention: Attention, scores: Float[Tensor, " n"], context: Context, seed: int) -> Attack:
+def _best_substitute(attention: Attention, scores: Float[Tensor, " n"], context: Context, seed: int) -> Attack:
     """Search the step and the shift with which the worst input loses least; the value is minus that loss.
 
     >>> scores = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64)
-    >>> best_substitute(_softmax, scores, Context("smoke"), seed=0).value > -1e-3
+    >>> _best_substitute(_softmax, scores, Context("smoke"), seed=0).value > -1e-3
     True
     """
     draws = context.at(smoke=60, reference=160)
@@ -119,7 +119,7 @@ def _softmax_needed(context: Context) -> Measurement:
     r, seeds = polylog_numbers(_N), context.at(smoke=5, reference=9)
     scores = [seeded_scores(_N, r, seed) for seed in range(seeds)]
     found = {
-        name: [best_substitute(attention, z, context, seed) for seed, z in enumerate(scores)]
+        name: [_best_substitute(attention, z, context, seed) for seed, z in enumerate(scores)]
         for name, attention in _ATTENTION.items()
     }
     # No loss exceeds 2, whatever the bound says.

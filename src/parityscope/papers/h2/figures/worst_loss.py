@@ -107,7 +107,7 @@ def _on_pair(row: _StepRow, head: int) -> str:
 _LEAST_LOSS = 1e-6
 
 
-class ShownStart(ShownTraining):
+class _ShownStart(ShownTraining):
     """A training from one start, in the panel of its label.
 
     The variance is a multiple of 1/log d, and 0 is exactly uniform attention.
@@ -119,25 +119,25 @@ class ShownStart(ShownTraining):
     variance: float
 
 
-def _shown(panel: str, n: int, variance: float, seeds: int) -> ShownStart:
+def _shown(panel: str, n: int, variance: float, seeds: int) -> _ShownStart:
     r = polylog_numbers(n)
     changes: dict[str, Any] = {"start_radius": math.sqrt(r * variance * initial_score_variance(n))}
     if variance == 0:
         changes["learning_rate"] = one_step_learning_rate(n, score_units=best_uniform_step(n, r))
     trained = training("one-step", n, 2, seeds=fresh(seeds), **changes)
-    return ShownStart(label=panel, training=trained, variance=variance)
+    return _ShownStart(label=panel, training=trained, variance=variance)
 
 
-def _both_starts(n: int, seeds: int) -> list[ShownStart]:
+def _both_starts(n: int, seeds: int) -> list[_ShownStart]:
     return [_shown("size", n, variance, seeds) for variance in (0.0, 1.0)]
 
 
-def _scan(n: int, seeds: int) -> list[ShownStart]:
+def _scan(n: int, seeds: int) -> list[_ShownStart]:
     factors = (1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     return [_shown("variance", n, factor, seeds) for factor in factors]
 
 
-_StartRow = Row[ShownStart, TrainingNumbers]
+_StartRow = Row[_ShownStart, TrainingNumbers]
 
 
 def _rows(rows: Sequence[_StartRow], panel: str, variance: float | None = None) -> list[_StartRow]:

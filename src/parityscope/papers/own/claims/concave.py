@@ -67,10 +67,10 @@ def _between_numbers(points: Tensor, hidden: Tensor, code: Tensor) -> tuple[Tens
     return middle, a, b
 
 
-def distance_to_the_sine(w: Any, arithmetic: Any) -> Any:
+def _distance_to_the_sine(w: Any, arithmetic: Any) -> Any:
     """Return w − sin w, whose sign says that v·cot v falls.
 
-    >>> distance_to_the_sine(0.0, math)
+    >>> _distance_to_the_sine(0.0, math)
     0.0
     """
     return w - arithmetic.sin(w)
@@ -81,7 +81,9 @@ def _certified_slope(pieces: int = 400) -> float:
     intervals = MPIntervalContext()
     edges = [1 + (2 * math.pi - 1) * i / pieces for i in range(pieces)] + [2 * math.pi + 1e-9]
     pairs = pairwise(edges)
-    least = min(float((distance_to_the_sine(w, intervals) / w**3).a) for w in (intervals.mpf([a, b]) for a, b in pairs))
+    least = min(
+        float((_distance_to_the_sine(w, intervals) / w**3).a) for w in (intervals.mpf([a, b]) for a, b in pairs)
+    )
     near_zero = 1 / 6 - 1 / 120  # w − sin w ≥ w³/6 − w⁵/120
     return min(least, near_zero)
 

@@ -40,10 +40,10 @@ _PATHS_CLAUSES = (
 )
 
 
-def path_signal(n: int, k: int, m: int) -> float:
+def _path_signal(n: int, k: int, m: int) -> float:
     """Return σ_m, the gradient on the hidden bits that are left when m are named.
 
-    >>> path_signal(10, 2, 1)
+    >>> _path_signal(10, 2, 1)
     1.0
     """
     width = wide_phase(n - m, k - m) if k - m > 1 else 0.0
@@ -56,7 +56,7 @@ def _off(problem: Parity, named: Sequence[int], position: int, entry: float) -> 
     if not hidden.issuperset(named):
         return _ASTRAY, abs(entry)
     if position in hidden:
-        return _SIGNAL, abs(entry - path_signal(problem.n, problem.k, len(named)))
+        return _SIGNAL, abs(entry - _path_signal(problem.n, problem.k, len(named)))
     return _OTHERS, entry
 
 

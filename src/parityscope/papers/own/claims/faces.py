@@ -155,10 +155,10 @@ _TWO_K_CLAUSES = (
 )
 
 
-def enough_numbers(n: int, k: int) -> Float[Tensor, "n r"]:
+def _enough_numbers(n: int, k: int) -> Float[Tensor, "n r"]:
     """Return a code of min(2k, n − 1) numbers that holds every set of k: harmonics, or the corners of a simplex.
 
-    >>> [tuple(enough_numbers(n, k).shape) for n, k in ((7, 2), (4, 2), (4, 3))]
+    >>> [tuple(_enough_numbers(n, k).shape) for n, k in ((7, 2), (4, 2), (4, 3))]
     [(7, 4), (4, 3), (4, 3)]
     """
     if n > 2 * k:
@@ -199,7 +199,7 @@ def _two_k_numbers(context: Context) -> Measurement:
     )
     missing, missed, remainders, sets, steps = [], [], [], 0, 0
     for n, k in sizes:
-        code, supports = enough_numbers(n, k), list(combinations(range(n), k))
+        code, supports = _enough_numbers(n, k), list(combinations(range(n), k))
         climbed = climb(*exponential_head(code, supports))
         sets, steps = sets + len(supports), max(steps, climbed.steps)
         if n > 2 * k:

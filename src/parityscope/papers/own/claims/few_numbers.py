@@ -57,10 +57,10 @@ def code_with(gram: Float[Tensor, "*codes n n"]) -> Float[Tensor, "*codes n n"]:
     return torch.linalg.cholesky(gram)
 
 
-def allowed_coherence(k: int) -> float:
+def _allowed_coherence(k: int) -> float:
     """Return the 1/(14k) of the theorem.
 
-    >>> allowed_coherence(2) == 1 / 28
+    >>> _allowed_coherence(2) == 1 / 28
     True
     """
     return 1 / (14 * k)
@@ -78,7 +78,7 @@ def _grams(problem: Parity, count: int, generator: torch.Generator) -> Float[Ten
     signs = torch.randint(0, 2, (count, n, n), generator=generator).double() * 2 - 1
     patterns = torch.cat([torch.stack([across + rest - within, across - rest - within, within - across]), signs])
     upper = patterns.triu(1)
-    return torch.eye(n, dtype=torch.float64) + allowed_coherence(problem.k) * (upper + upper.transpose(-1, -2))
+    return torch.eye(n, dtype=torch.float64) + _allowed_coherence(problem.k) * (upper + upper.transpose(-1, -2))
 
 
 def _trained(problem: Parity, context: Context) -> dict[str, float]:
@@ -125,7 +125,7 @@ def _attacked(problem: Parity, context: Context) -> Attack:
         good = (c < torch.where(hidden, 1.5, 0.5)).all(-1)
         x, g = ideal - c, log_attention(c, hidden).gradient
         size = (x * g).abs().sum(-1)
-        least = (x * g).sum(-1) - allowed_coherence(k) * x.abs().sum(-1) * g.abs().sum(-1)
+        least = (x * g).sum(-1) - _allowed_coherence(k) * x.abs().sum(-1) * g.abs().sum(-1)
         return torch.where(good & (size > 1e-6), (1 - _theta(k)) - least / size, torch.nan)
 
     return ascend(violation, draws(context, problem.n + 1), context)
@@ -209,19 +209,19 @@ _CLIPPED_CLAUSES = (
 )
 
 
-def towards(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"]) -> Float[Tensor, "*runs n"]:
+def _towards(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"]) -> Float[Tensor, "*runs n"]:
     """Return x = 1_B − c, what the clip leaves of the attention gradient.
 
-    >>> towards(torch.tensor([0.25, 0.5]), torch.tensor([True, False])).tolist()
+    >>> _towards(torch.tensor([0.25, 0.5]), torch.tensor([True, False])).tolist()
     [0.75, -0.5]
     """
     return hidden.to(c.dtype) - c
 
 
-class ClippedFlow:
+class _ClippedFlow:
     """The flow q̇ = Pᵀ(1_B − c), c = k·softmax(Pq), every run with its own code; it raises −KL(U_B‖a).
 
-    >>> flow = ClippedFlow(torch.eye(3, dtype=torch.float64)[None], torch.tensor([[True, False, False]]))
+    >>> flow = _ClippedFlow(torch.eye(3, dtype=torch.float64)[None], torch.tensor([[True, False, False]]))
     >>> [round(rate, 2) for rate in flow.rate(torch.zeros(1, 3, dtype=torch.float64))[0].tolist()]
     [0.67, -0.33, -0.33]
     """
@@ -239,7 +239,7 @@ class ClippedFlow:
 
     def rate(self, q: Tensor) -> Float[Tensor, "runs r"]:
         """Return Pᵀ(1_B − c)."""
-        return (towards(self.weights(q), self.hidden)[..., None, :] @ self.codes)[..., 0, :]
+        return (_towards(self.weights(q), self.hidden)[..., None, :] @ self.codes)[..., 0, :]
 
     def matrix(self, q: Tensor) -> Float[Tensor, "runs r r"]:
         """Return −Pᵀ(∂c/∂s)P."""
@@ -268,7 +268,7 @@ def _flowed(size: tuple[int, int, int], context: Context, generator: torch.Gener
     n, k, r = size
     count = context.at(smoke=8, demo=16, reference=100)
     codes, supports = drawn_codes(count, n, r, generator), drawn_supports(count, n, k, generator)
-    flow, largest = ClippedFlow(codes, _masks(supports, n)), [0.0]
+    flow, largest = _ClippedFlow(codes, _masks(supports, n)), [0.0]
     start = torch.zeros(count, r, dtype=torch.float64)
     scale = (-flow.height(start)).clamp(min=1e-12)
 
@@ -297,7 +297,7 @@ def _stepped(context: Context, generator: torch.Generator) -> tuple[float, float
     ratio, rise, first, before, start = 0.0, 0.0, None, None, None
     for step in range(context.at(smoke=100, reference=300)):
         attention = torch.softmax(q @ codes.transpose(-1, -2), -1)
-        update = (towards(k * attention.mean(1), hidden)[:, None] @ codes)[:, 0]
+        update = (_towards(k * attention.mean(1), hidden)[:, None] @ codes)[:, 0]
         height = update.square().sum(-1) / 2
         if first is None or before is None or start is None:
             # U_B for every head, with equal masses k/heads: Σκ·KL = −Σ_B log of the heads' mean logarithm.
@@ -325,7 +325,7 @@ def _certificate(context: Context) -> Any:
     def violation(points: Tensor) -> Tensor:
         c = attention_or_ideal(points, problem)
         apart = (c - problem.mask().double()).abs().sum(-1)
-        update = (towards(c, problem.mask()) @ code).norm(dim=-1)
+        update = (_towards(c, problem.mask()) @ code).norm(dim=-1)
         bound = 2 * problem.k * update / (1 - (2 * problem.k - 1) * mu)
         return torch.where(apart > 1e-6, apart / bound, torch.nan)
 
@@ -338,7 +338,7 @@ def _clip_error(context: Context) -> float:
     c = in_domain(draws(context, 9), problem)
     c = c[~c.isnan().any(-1)]
     clipped = 2 / math.pi * (2 / math.pi * log_attention(c, problem.mask()).gradient).arctan()
-    return float((clipped - towards(c, problem.mask())).abs().max())
+    return float((clipped - _towards(c, problem.mask())).abs().max())
 
 
 def _clipped(context: Context) -> Measurement:

@@ -27,7 +27,7 @@ from parityscope.training.steps.log_attention import log_value
 class Arrival(NamedTuple):
     """1 − C at the end, and the largest fall of log C on the way.
 
-    >>> arrival = flow_until(HeadFlow(Parity(4, (0, 1))), torch.zeros(1, 4, dtype=torch.float64), end=200.0)
+    >>> arrival = _flow_until(HeadFlow(Parity(4, (0, 1))), torch.zeros(1, 4, dtype=torch.float64), end=200.0)
     >>> bool(arrival.gap < 0.01), arrival.fall < 0
     (True, True)
     """
@@ -36,12 +36,12 @@ class Arrival(NamedTuple):
     fall: float
 
 
-def flow_until(flow: HeadFlow, logits: Float[Tensor, "starts n"], end: float) -> Arrival:
+def _flow_until(flow: HeadFlow, logits: Float[Tensor, "starts n"], end: float) -> Arrival:
     """Follow the flow by Rosenbrock steps of second order, each a tenth of the time gone by.
 
     Equal weights on B are restored at once while the rest takes for ever: an explicit method would need small steps.
 
-    >>> arrival = flow_until(HeadFlow(Parity(4, (0, 1))), torch.zeros(1, 4, dtype=torch.float64), end=1e4)
+    >>> arrival = _flow_until(HeadFlow(Parity(4, (0, 1))), torch.zeros(1, 4, dtype=torch.float64), end=1e4)
     >>> round(float(arrival.gap) * 1e4, 2)  # k(1 − k/n)/4
     0.25
     """
@@ -90,7 +90,7 @@ def _one_head(context: Context) -> Measurement:
         drawn = in_domain(draws(context, problem.n + 1), problem)
         drawn = drawn[~drawn.isnan().any(-1)][: context.at(smoke=6, reference=32)]
         weights = torch.cat([torch.full((1, problem.n), problem.k / problem.n, dtype=torch.float64), drawn])
-        arrival = flow_until(HeadFlow(problem), weights.log(), _END_OF_ONE)
+        arrival = _flow_until(HeadFlow(problem), weights.log(), _END_OF_ONE)
         ratio = arrival.gap * _END_OF_ONE / _limit(problem)
         starts += len(weights)
         falls.append(arrival.fall)
@@ -166,12 +166,12 @@ def _starts(problem: Parity, heads: int, count: int, generator: torch.Generator)
     return torch.cat(chosen)
 
 
-def resting_levels(problem: Parity, masses: Sequence[Fraction], attended: Sequence[set[int]]) -> list[Fraction] | None:
+def _resting_levels(problem: Parity, masses: Sequence[Fraction], attended: Sequence[set[int]]) -> list[Fraction] | None:
     """Return f⁻¹ of the slope at every position where heads rest that attend to given positions; None if none does.
 
     Heads whose positions meet share a level z: c = 1 − z on B and −z elsewhere, with their masses as its sum.
 
-    >>> resting_levels(Parity(3, (0, 1)), [Fraction(2)], [{0, 1}])  # 1_B: all slopes are 0
+    >>> _resting_levels(Parity(3, (0, 1)), [Fraction(2)], [{0, 1}])  # 1_B: all slopes are 0
     [Fraction(0, 1), Fraction(0, 1), Fraction(0, 1)]
     """
     hidden, levels = set(problem.support), [Fraction(int(j in problem.support)) for j in range(problem.n)]
@@ -194,7 +194,7 @@ def _left_alone(problem: Parity, masses: Sequence[Fraction]) -> Iterator[list[se
     """Yield the wrong resting places in D at which every head has the largest slope of all."""
     subsets = [set(one) for size in range(1, problem.n + 1) for one in combinations(range(problem.n), size)]
     for attended in product(subsets, repeat=len(masses)):
-        levels = resting_levels(problem, masses, attended)
+        levels = _resting_levels(problem, masses, attended)
         if levels is None or not any(levels):
             continue
         if all(levels[j] == max(levels) for positions in attended for j in positions):

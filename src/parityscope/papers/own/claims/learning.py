@@ -65,12 +65,12 @@ def _one_step_trainings(context: Context) -> list[Training]:
     ]
 
 
-def loss_after_one_step(n: int, units: float) -> Float[Tensor, " ks"]:
+def _loss_after_one_step(n: int, units: float) -> Float[Tensor, " ks"]:
     """Return the loss on the worst input after one gradient step on log C from equal logits, for k = 1 … n − 1.
 
     The step's length is that by which it parts hidden from other logits.
 
-    >>> bool((loss_after_one_step(6, 40.0) < 1e-12).all()), bool((loss_after_one_step(6, 1.0) > 0.1).all())
+    >>> bool((_loss_after_one_step(6, 40.0) < 1e-12).all()), bool((_loss_after_one_step(6, 1.0) > 0.1).all())
     (True, True)
     """
     k = torch.arange(1, n)[:, None]
@@ -91,7 +91,7 @@ def _one_step(context: Context) -> Measurement:
     trained = {row.config.k: max(row.numbers.worst_loss or (math.inf,)) for row in rows}
     sizes = range(2, context.at(smoke=20, reference=40) + 1)
     by_length = {
-        units: max(float(loss_after_one_step(size, units).max()) for size in sizes) for units in (10.0, 20.0, _UNITS)
+        units: max(float(_loss_after_one_step(size, units).max()) for size in sizes) for units in (10.0, 20.0, _UNITS)
     }
     return Measurement(
         {_LOSS_TRAINED: max(trained.values()), _LOSS_COMPUTED: by_length[_UNITS]},

@@ -46,10 +46,10 @@ _CLAUSES = (
 )
 
 
-class MirrorFlow:
+class _MirrorFlow:
     """The flow ṡ = g of one head's free logits, g = ∂log C/∂c at c = k·softmax(s).
 
-    >>> flow = MirrorFlow(Parity(3, (0, 1)))
+    >>> flow = _MirrorFlow(Parity(3, (0, 1)))
     >>> [round(rate, 2) for rate in flow.rate(torch.zeros(1, 3, dtype=torch.float64))[0].tolist()]
     [0.91, 0.91, -2.72]
     """
@@ -78,7 +78,7 @@ class MirrorFlow:
 
 def _followed(problem: Parity, context: Context) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the largest ratios along flows from uniform attention and from random places of D, and where."""
-    flow, k = MirrorFlow(problem), problem.k
+    flow, k = _MirrorFlow(problem), problem.k
     drawn = in_domain(draws(context, problem.n + 1), problem)
     drawn = drawn[~drawn.isnan().any(-1)][: context.at(smoke=4, reference=16)]
     starts = torch.cat([torch.full((1, problem.n), k / problem.n, dtype=torch.float64), drawn])

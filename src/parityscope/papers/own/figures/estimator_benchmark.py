@@ -30,7 +30,7 @@ TEXT = (
     "the table. The page 'How fit compares' has the peers that need packages of their own."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230}
-COMPARED = {**METHODS, "Relief family": PEERS["Relief family"]}
+_COMPARED = {**METHODS, "Relief family": PEERS["Relief family"]}
 _QUICK = ("auto", "auto, k open", "exhaustive", "elimination", "MDR", "L1 on products", "mutual information")
 
 
@@ -51,7 +51,7 @@ class Comparison(Config):
     table: TableKind = TableKind()
     tables: int = 10
     others: int = 3
-    methods: tuple[str, ...] = tuple(COMPARED)
+    methods: tuple[str, ...] = tuple(_COMPARED)
 
     def run(self) -> Result:
         """Give every method the same tables; count exact answers and CPU seconds."""
@@ -60,7 +60,7 @@ class Comparison(Config):
         with single_threaded():
             for name in self.methods:
                 try:
-                    scores[name] = compare_on(self.table, COMPARED[name], tables=self.tables, others=self.others)
+                    scores[name] = compare_on(self.table, _COMPARED[name], tables=self.tables, others=self.others)
                 except Refused as reason:
                     refused[name] = str(reason)
         return Result(BenchmarkNumbers(scores=scores, refused=refused))
@@ -93,7 +93,7 @@ def _at(tables: int, others: int) -> list[Comparison]:
     # Where no ranking of columns has a chance, the slow rivals are left out.
     hopeless = [kind for kind in _kinds() if kind.n == 200]
     return [
-        Comparison(table=kind, tables=tables, others=others, methods=_QUICK if kind in hopeless else tuple(COMPARED))
+        Comparison(table=kind, tables=tables, others=others, methods=_QUICK if kind in hopeless else tuple(_COMPARED))
         for kind in (*_kinds(), *(file for file in public_files() if file.rows < 500))
     ]
 
@@ -110,13 +110,13 @@ CONFIGS: dict[Scale, list[Comparison]] = {
 
 
 def _methods(rows: Sequence[_Row]) -> list[str]:
-    return [name for name in COMPARED if any(name in row.config.methods for row in rows)]
+    return [name for name in _COMPARED if any(name in row.config.methods for row in rows)]
 
 
-def label_of(kind: TableKind) -> str:
+def _label_of(kind: TableKind) -> str:
     """Return what stands below the column of these tables.
 
-    >>> label_of(TableKind(kind="genotypes", rows=1600)).split()
+    >>> _label_of(TableKind(kind="genotypes", rows=1600)).split()
     ['genotypes', 'k=2', 'of', 'n=20', 'N=1600', 'h²=0.4']
     """
     lines = str(kind).split(", ")
@@ -142,7 +142,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             # The clock of short runs is coarse: some take no time that it sees.
             seconds = max(score.seconds, 1e-4)
             times.plot(seconds, y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
-    draw_heat_map(axes, grid, [label_of(row.config.table) for row in rows], methods, column_size=9)
+    draw_heat_map(axes, grid, [_label_of(row.config.table) for row in rows], methods, column_size=9)
     axes.set_title("tables with exactly the planted columns named")
     if "auto" in methods and len(methods) > len(OURS):
         axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)

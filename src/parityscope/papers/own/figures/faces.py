@@ -35,8 +35,8 @@ TEXT = (
     "tell."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60}
-Code = Literal["random-signs", "gaussian", "harmonics"]
-_NAMES: dict[Code, str] = {"random-signs": "random signs", "gaussian": "random unit vectors", "harmonics": "harmonics"}
+_Code = Literal["random-signs", "gaussian", "harmonics"]
+_NAMES: dict[_Code, str] = {"random-signs": "random signs", "gaussian": "random unit vectors", "harmonics": "harmonics"}
 
 
 class FaceNumbers(Numbers):
@@ -95,7 +95,7 @@ class FaceCell(Config):
 _Row = Row[FaceCell, FaceNumbers]
 
 
-def _cell(code: Code, n: int, k: int, r: int, seeds: int) -> FaceCell:
+def _cell(code: _Code, n: int, k: int, r: int, seeds: int) -> FaceCell:
     seeded = fresh(seeds)
     return FaceCell(training=training("concave", n, k, seeds=seeded, positions=code, numbers_per_head=r))
 
@@ -104,7 +104,7 @@ def _cells(
     at_random: dict[tuple[int, int], Sequence[float]], harmonic: Sequence[tuple[int, int]], seeds: int
 ) -> list[FaceCell]:
     """Return cells by (n, k): multiples of 2k log n for random codes, and up to k + 1 harmonics."""
-    drawn, random_codes = list[FaceCell](), list[Code](["random-signs", "gaussian"])
+    drawn, random_codes = list[FaceCell](), list[_Code](["random-signs", "gaussian"])
     for code in random_codes:
         for (n, k), multiples in at_random.items():
             numbers = dict.fromkeys(round(one * 2 * k * math.log(n)) for one in multiples)
@@ -125,8 +125,8 @@ def _size(row: _Row) -> tuple[int, int]:
     return row.config.training.n, row.config.training.k
 
 
-def _by_code(rows: Sequence[_Row]) -> dict[Code, list[_Row]]:
-    codes: list[Code] = ["random-signs", "gaussian", "harmonics"]
+def _by_code(rows: Sequence[_Row]) -> dict[_Code, list[_Row]]:
+    codes: list[_Code] = ["random-signs", "gaussian", "harmonics"]
     return {code: [row for row in rows if row.config.training.recipe.positions == code] for code in codes}
 
 

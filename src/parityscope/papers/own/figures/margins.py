@@ -34,7 +34,7 @@ TEXT = (
 COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 120}
 _RESOLVED = 64 * float(np.finfo(float).eps)  # the margin below which `is_face` cannot tell a face
 _MANY = 6  # positions per hidden bit, from which on a power is fitted
-Code = Literal["harmonics", "random-signs"]
+_Code = Literal["harmonics", "random-signs"]
 
 
 class MarginNumbers(Numbers):
@@ -90,7 +90,7 @@ _Row = Row[MarginCell, MarginNumbers]
 
 def _cells(sizes: Sequence[int], ks: Sequence[int], seeds: int, most: int) -> list[MarginCell]:
     """Return both codes at all sizes; harmonics of k > 2 up to nk = `most`, beyond which they take minutes."""
-    codes: list[Code] = ["harmonics", "random-signs"]
+    codes: list[_Code] = ["harmonics", "random-signs"]
     return [
         MarginCell(training=training("concave", n, k, seeds=fresh(seeds), positions=code))
         for code in codes
@@ -107,7 +107,7 @@ CONFIGS: dict[Scale, list[MarginCell]] = {
 }
 
 
-def _of(rows: Sequence[_Row], code: Code, k: int) -> list[_Row]:
+def _of(rows: Sequence[_Row], code: _Code, k: int) -> list[_Row]:
     mine = [row for row in rows if row.config.training.recipe.positions == code and row.config.training.k == k]
     return sorted(mine, key=lambda row: row.config.training.n)
 
@@ -116,10 +116,10 @@ def _ks(rows: Sequence[_Row]) -> list[int]:
     return sorted({row.config.training.k for row in rows})
 
 
-def power(sizes: Sequence[int], values: Sequence[float]) -> float | None:
+def _power(sizes: Sequence[int], values: Sequence[float]) -> float | None:
     """Return the p of values ∝ n^p by least squares in the logarithms; none for fewer than two.
 
-    >>> power([10, 100], [1e-3, 1e-7])
+    >>> _power([10, 100], [1e-3, 1e-7])
     -4.0
     """
     if len(sizes) < 2:
@@ -228,7 +228,7 @@ def _fitted(rows: Sequence[_Row], k: int) -> str:
 
     def said(some: Sequence[_Row]) -> str:
         sizes = [row.config.training.n for row in some]
-        found = (power(*_worst(some)), power(sizes, [median(_told(row)) for row in some]))
+        found = (_power(*_worst(some)), _power(sizes, [median(_told(row)) for row in some]))
         worst, typical = ("–" if one is None else f"n^({one:.1f})" for one in found)
         return f"worst {worst}, median {typical}"
 

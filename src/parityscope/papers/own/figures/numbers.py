@@ -33,10 +33,10 @@ COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180}
 TIMED = True  # rows are timings: never measured beside other work
 
 
-class Method(NamedTuple):
+class _Method(NamedTuple):
     """A recipe with changes, and how it is drawn.
 
-    >>> METHODS["concave, 2k harmonics, Newton"].changes
+    >>> _METHODS["concave, 2k harmonics, Newton"].changes
     {'positions': 'harmonics'}
     """
 
@@ -46,16 +46,16 @@ class Method(NamedTuple):
     hue: int
 
 
-METHODS: dict[str, Method] = {
-    "bounded, k heads": Method("bounded", {}, "s", 1),
-    "concave, 2k log n signs, Newton": Method("concave", {}, "o", 0),
-    "concave, 2k log n signs, L-BFGS": Method("concave", {"optimiser": "lbfgs"}, "^", 0),
-    "concave, 2k log n signs, gradient ascent": Method("concave", {"optimiser": "armijo"}, "v", 0),
-    "concave, 2k harmonics, Newton": Method("concave", {"positions": "harmonics"}, "*", 2),
-    "mirror, 2k log n signs": Method("mirror", {}, "D", 3),
-    "mirror, one number per position": Method("mirror", {"positions": "orthogonal"}, "P", 3),
-    "repaired circle, k heads": Method("repaired", {}, "h", 4),
-    "one-step, 3k log n signs, Gauss–Newton": Method("one-step", {}, "X", 5),
+_METHODS: dict[str, _Method] = {
+    "bounded, k heads": _Method("bounded", {}, "s", 1),
+    "concave, 2k log n signs, Newton": _Method("concave", {}, "o", 0),
+    "concave, 2k log n signs, L-BFGS": _Method("concave", {"optimiser": "lbfgs"}, "^", 0),
+    "concave, 2k log n signs, gradient ascent": _Method("concave", {"optimiser": "armijo"}, "v", 0),
+    "concave, 2k harmonics, Newton": _Method("concave", {"positions": "harmonics"}, "*", 2),
+    "mirror, 2k log n signs": _Method("mirror", {}, "D", 3),
+    "mirror, one number per position": _Method("mirror", {"positions": "orthogonal"}, "P", 3),
+    "repaired circle, k heads": _Method("repaired", {}, "h", 4),
+    "one-step, 3k log n signs, Gauss–Newton": _Method("one-step", {}, "X", 5),
 }
 
 
@@ -105,7 +105,7 @@ _Seeds = dict[tuple[int, int], int]
 def _costs(default: _Seeds, **other: _Seeds) -> list[Cost]:
     """Return every method at every size with so many seeds; `other` has those of methods by their short name."""
     chosen = []
-    for name, method in METHODS.items():
+    for name, method in _METHODS.items():
         sizes = other.get(_short(name), default)
         for (n, k), seeds in sizes.items():
             trained = training(method.recipe, n, k, seeds=fresh(seeds), **method.changes)
@@ -115,7 +115,7 @@ def _costs(default: _Seeds, **other: _Seeds) -> list[Cost]:
 
 def _short(name: str) -> str:
     """Return the name under which a method's own sizes are given."""
-    method = METHODS[name]
+    method = _METHODS[name]
     return "_".join(
         (method.recipe.replace("-", "_"), *(str(value).replace("-", "_") for value in method.changes.values()))
     )
@@ -156,10 +156,10 @@ def plot(rows: Sequence[_Row]) -> Figure:
         ("processor seconds a seed", lambda row: row.numbers.cpu_seconds / len(row.config.training.seeds)),
     ]
     for axes, (name, value) in zip(panels, quantities, strict=True):
-        for index, method in enumerate(METHODS):
+        for index, method in enumerate(_METHODS):
             mine = [row for row in rows if row.config.method == method]
             if mine:
-                _draw_method(axes, mine, sizes, value, method, 0.035 * (index - (len(METHODS) - 1) / 2))
+                _draw_method(axes, mine, sizes, value, method, 0.035 * (index - (len(_METHODS) - 1) / 2))
         axes.set_xticks(range(len(sizes)), [f"{_bits(n)}\n{k}" for n, k in sizes])
         axes.set(yscale="log", title=name, xlim=(-0.45, len(sizes) - 0.55))
         axes.annotate("n\nk", (0, 0), (-14, -4.5), "axes fraction", "offset points", ha="right", va="top", fontsize=11)
@@ -184,7 +184,7 @@ def _draw_method(
     method: str,
     shift: float,
 ) -> None:
-    drawn = METHODS[method]
+    drawn = _METHODS[method]
     hue, places = colour(drawn.hue), {size: place + shift for place, size in enumerate(sizes)}
     at = [places[_size(row)] for row in rows]
     axes.plot(at, list(map(value, rows)), "-", color=hue, linewidth=0.8, alpha=0.5)
@@ -216,7 +216,7 @@ table = table_of(
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Set the concave head beside the default at the largest size that both have."""
     ours, other = "concave, 2k log n signs, Newton", "bounded, k heads"
-    by_method = {method: {_size(row): row for row in rows if row.config.method == method} for method in METHODS}
+    by_method = {method: {_size(row): row for row in rows if row.config.method == method} for method in _METHODS}
     n, k = max(set(by_method[ours]) & set(by_method[other]))
     largest = max(rows, key=lambda row: (row.config.training.n, -row.numbers.parameters))
 

@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 
 @dataclass
-class PhaseDiagram:
+class _PhaseDiagram:
     """A figure of heat maps, one per label of its rows: the share of seeds that learned over two settings.
 
     >>> from parityscope.records import Row
@@ -220,7 +220,7 @@ _SIZES, _FEW_SIZES = ((8, 12, 16, 24, 32), (2, 3, 4, 6)), ((8, 16, 32), (2, 3, 4
 _NOISES, _FEW_NOISES = ((1, 2, 3, 4, 6, 9), (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)), ((1, 2, 3, 6), (0.0, 0.1, 0.2, 0.3, 0.4))
 
 FIGURES = (
-    PhaseDiagram(
+    _PhaseDiagram(
         ID="phase-temperature-rate",
         TITLE="Phase diagram: temperature × learning rate",
         TEXT="Seeds that learned (numbers; colour is their share) when a recipe's softmax temperature τ and learning "
@@ -250,7 +250,7 @@ FIGURES = (
         columns=3,
         findings=_rate_findings,
     ),
-    PhaseDiagram(
+    _PhaseDiagram(
         ID="phase-n-k",
         TITLE="Phase diagram: n × k",
         TEXT="Seeds that learned (numbers; colour is their share) over the number n of bits and k of hidden bits. From "
@@ -282,7 +282,7 @@ FIGURES = (
         columns=2,
         findings=_size_findings,
     ),
-    PhaseDiagram(
+    _PhaseDiagram(
         ID="phase-heads-noise",
         TITLE="Phase diagram: heads × label noise",
         TEXT="Seeds that learned from N examples (numbers; colour is their share) over the number m of attention heads "

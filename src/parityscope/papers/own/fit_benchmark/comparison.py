@@ -21,10 +21,10 @@ FIRST_FRESH = 2000
 _FEWEST = 3
 
 
-class TookTooLong(InvalidInput):
+class _TookTooLong(InvalidInput):
     """A method needed more CPU time for one table than it was given.
 
-    >>> issubclass(TookTooLong, InvalidInput)
+    >>> issubclass(_TookTooLong, InvalidInput)
     True
     """
 
@@ -44,10 +44,10 @@ class MethodScore(Numbers):
     chosen_on: int  # tables that every setting saw before one was chosen; 0 where there was no choice
 
 
-def cpu_seconds() -> float:
+def _cpu_seconds() -> float:
     """Return the CPU time of this process and of the programs it has waited for (not on Windows).
 
-    >>> cpu_seconds() > 0
+    >>> _cpu_seconds() > 0
     True
     """
     if sys.platform == "win32":
@@ -126,24 +126,24 @@ def _one(kind: TableKind, seed: int, method: Method, setting: Setting, limit: fl
     """Return whether exactly the planted columns of one table were named, or none, and the CPU seconds it took."""
     table = kind.draw(seed)
     asked = Asked(kind.k, kind.interactions, seed)
-    started = cpu_seconds()
+    started = _cpu_seconds()
     try:
-        with at_most(limit):
+        with _at_most(limit):
             named = method.find(table.X, table.y, asked, **setting)
-    except (TookTooLong, SystemError) as reason:
+    except (_TookTooLong, SystemError) as reason:
         # Compiled code turns what it does not expect into a SystemError.
-        if limit is None or (isinstance(reason, SystemError) and cpu_seconds() - started < 0.9 * limit):
+        if limit is None or (isinstance(reason, SystemError) and _cpu_seconds() - started < 0.9 * limit):
             raise
-        return _Outcome(False, True, max(limit, cpu_seconds() - started))
-    return _Outcome(named == table.columns, not named, cpu_seconds() - started)
+        return _Outcome(False, True, max(limit, _cpu_seconds() - started))
+    return _Outcome(named == table.columns, not named, _cpu_seconds() - started)
 
 
 @contextmanager
-def at_most(seconds: float | None) -> Iterator[None]:
+def _at_most(seconds: float | None) -> Iterator[None]:
     """Stop what runs here after so much CPU time of this process; in the main thread only, and None is no limit.
 
     >>> try:
-    ...     with at_most(0.01):
+    ...     with _at_most(0.01):
     ...         while True:
     ...             pass
     ... except TookTooLong as reason:
@@ -155,7 +155,7 @@ def at_most(seconds: float | None) -> Iterator[None]:
         return
 
     def stop(*_: object) -> None:
-        raise TookTooLong(f"more than {seconds:g} s of CPU time")
+        raise _TookTooLong(f"more than {seconds:g} s of CPU time")
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)

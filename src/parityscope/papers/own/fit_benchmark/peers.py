@@ -73,7 +73,7 @@ def fast_epistasis(genotypes: ndarray, y: Int64[ndarray, " rows"], test: _Test =
     threshold = "1" if pairs <= _ALL_PAIRS else "0.001"
     modifier = [] if test == "allelic" else [test]
     with TemporaryDirectory() as folder:
-        write_bed(Path(folder) / "table", genotypes, y)
+        _write_bed(Path(folder) / "table", genotypes, y)
         command = [program, "--bfile", "table", "--allow-no-sex", "--threads", "1", "--out", "found"]
         command += ["--fast-epistasis", *modifier, "--epi1", threshold]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -83,11 +83,11 @@ def fast_epistasis(genotypes: ndarray, y: Int64[ndarray, " rows"], test: _Test =
         return _read(report)
 
 
-def write_bed(stem: Path, genotypes: ndarray, y: Int64[ndarray, " rows"]) -> None:
+def _write_bed(stem: Path, genotypes: ndarray, y: Int64[ndarray, " rows"]) -> None:
     """Write PLINK's three files: one variant a column, one person a row, cases where y is 1.
 
     >>> with TemporaryDirectory() as folder:
-    ...     write_bed(Path(folder) / "small", np.array([[0], [1], [2]]), np.array([0, 1, 1]))
+    ...     _write_bed(Path(folder) / "small", np.array([[0], [1], [2]]), np.array([0, 1, 1]))
     ...     [format(byte, "08b") for byte in (Path(folder) / "small.bed").read_bytes()]
     ['01101100', '00011011', '00000001', '00001011']
     """

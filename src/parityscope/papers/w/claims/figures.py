@@ -53,10 +53,10 @@ class Part:
         )
 
 
-def figure_claim(number: int, where: str, statement: str, parts: Sequence[Part], how: str) -> Claim:
+def _figure_claim(number: int, where: str, statement: str, parts: Sequence[Part], how: str) -> Claim:
     """Return the claim of a figure, judged by its stored rows.
 
-    >>> claim = figure_claim(1, "Section 2", "It grows.", [Part("it grows", bool)], "Looked at.")
+    >>> claim = _figure_claim(1, "Section 2", "It grows.", [Part("it grows", bool)], "Looked at.")
     >>> claim.id, claim.where, claim.measure(Context()).number
     ('W-figure-1', 'Section 2, Figure 1', 'no rows')
     """
@@ -76,7 +76,7 @@ def _measure(figure: str, parts: Sequence[Part], how: str, context: Context) -> 
     rows = context.rows(figure)
     if not rows:
         return needs_rows([part.clause for part in parts], figure)
-    seeds = by_seed(rows)
+    seeds = _by_seed(rows)
     found = {part: {seed: part.shown(one) for seed, one in seeds.items()} for part in parts}
     decided = {part: [shown for shown in flags.values() if shown is not None] for part, flags in found.items()}
     return Measurement(
@@ -88,13 +88,13 @@ def _measure(figure: str, parts: Sequence[Part], how: str, context: Context) -> 
     )
 
 
-def by_seed(rows: Iterable[DecoderRow]) -> dict[int, list[DecoderRow]]:
+def _by_seed(rows: Iterable[DecoderRow]) -> dict[int, list[DecoderRow]]:
     """Return the rows of every seed that has all trainings that some seed has.
 
     >>> from parityscope.papers.w.settings import smoke
     >>> from parityscope.records import Numbers, Row
     >>> shown = [smoke("", k=k, seed=seed) for k, seed in ((1, 0), (2, 0), (1, 1), (2, 1), (1, 2))]
-    >>> {seed: len(found) for seed, found in by_seed([Row(config, Numbers()) for config in shown]).items()}
+    >>> {seed: len(found) for seed, found in _by_seed([Row(config, Numbers()) for config in shown]).items()}
     {0: 2, 1: 2}
     """
     found: dict[int, dict[ShownDecoder, DecoderRow]] = {}
@@ -277,7 +277,7 @@ _HALF = "Elevated means never below half of where it started."
 
 
 CLAIMS = (
-    figure_claim(
+    _figure_claim(
         1,
         "Section 2",
         "Without CoT the samples needed grow exponentially with k, with CoT about linearly; as attention becomes "
@@ -290,7 +290,7 @@ CLAIMS = (
         "Growth is that of the samples needed against k, up to the first k whose budget ended; that counts as a lower "
         "bound.",
     ),
-    figure_claim(
+    _figure_claim(
         2,
         "Section 4.1",
         "CoT needs fewer samples for every number of layers and heads, and without it they grow exponentially with k.",
@@ -300,7 +300,7 @@ CLAIMS = (
         ),
         "Samples needed with and without CoT were compared shape by shape.",
     ),
-    figure_claim(
+    _figure_claim(
         3,
         "Section 4.1",
         "With CoT every k is learned, the samples needed grow about linearly, and each chain token attends mainly to "
@@ -313,7 +313,7 @@ CLAIMS = (
         "Every k was trained, at every n; the attention of each chain position, in a decoder with one head, was "
         "averaged over held-out inputs.",
     ),
-    figure_claim(
+    _figure_claim(
         4,
         "Section 4.2",
         "Many passes over a small pool learn parity without CoT, for almost every shape, more heads helping more than "
@@ -326,7 +326,7 @@ CLAIMS = (
         ),
         "One pool was seen many times by several shapes, and one shape saw fresh samples for as many steps.",
     ),
-    figure_claim(
+    _figure_claim(
         5,
         "Section 4.2",
         "A small pool reaches perfect accuracy, with a fall of entropy; with a larger one the model fails in as many "
@@ -340,7 +340,7 @@ CLAIMS = (
         ),
         f"Two pools were trained for the same number of steps. {_HALF}",
     ),
-    figure_claim(
+    _figure_claim(
         8,
         "Appendix C.2",
         "In the first layer every secret bit is attended to by a head; the second layer is almost uniform.",
@@ -350,7 +350,7 @@ CLAIMS = (
         ),
         "Attention was averaged over held-out inputs; entropy is Eq. (1), 1 for uniform attention.",
     ),
-    figure_claim(
+    _figure_claim(
         9,
         "Appendix C.2",
         "Without CoT no configuration achieves non-trivial accuracy on (20, 12); with CoT it is learned.",
@@ -361,14 +361,14 @@ CLAIMS = (
         "Every configuration's best accuracy was compared with what guessing gives at six standard deviations. The "
         "text is judged; the caption says with where it says without.",
     ),
-    figure_claim(
+    _figure_claim(
         10,
         "Appendix C.2",
         "For every shape small pools are learned and large ones are not, and entropy remains high where they are not.",
         (_SMALLER, _LARGEST, _SPARSE, _ELEVATED),
         f"Pools of several sizes were trained for the same number of steps. {_HALF}",
     ),
-    figure_claim(
+    _figure_claim(
         11,
         "Appendix C.2",
         "Attention entropy falls as accuracy rises, without CoT too, and remains elevated where nothing is learned.",

@@ -42,7 +42,7 @@ _DEMO: dict[str, Any] = {"heads": 1, "start_gain": 1.0, "steps": 300}
 _W: dict[str, Any] = {"width": 720, "mlp_width": 3072, "learning_rate": 1e-4, "steps": 300, "evaluate_every": 30}
 _SCALED = 2.3717  # √(720 / 128): keeps the scale that matrices have at W's width
 # One thing changed at a time, then two.
-CHANGES: dict[str, dict[str, Any]] = {
+_CHANGES: dict[str, dict[str, Any]] = {
     BASE: {},
     "no loss on the first link": {"skip_labels": 1},
     "two heads": {"heads": 2},
@@ -73,7 +73,7 @@ CONFIGS: dict[Scale, list[ShownDecoder]] = {
     "reference": [
         *(
             laptop(label, 20, 2, seed=seed, **{**_BASE, **change})
-            for label, change in CHANGES.items()
+            for label, change in _CHANGES.items()
             for seed in FRESH
         ),
         *(laptop(LINKS, 20, k, seed=seed, **_BASE) for k in _LINKS for seed in FRESH),

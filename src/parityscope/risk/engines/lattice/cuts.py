@@ -76,10 +76,10 @@ def gaussian_moment(order: int, proxy: float) -> float:
     return order * 2 ** (order / 2) * math.gamma(order / 2) * proxy**order
 
 
-def gaussian_tail(order: int, proxy: float, at: float) -> float:
+def _gaussian_tail(order: int, proxy: float, at: float) -> float:
     """Return a bound on E[|R|^order; |R| > at] under the same tails, for order 0, 1, 2.
 
-    >>> gaussian_tail(0, 1.0, 9.0) < 1e-17
+    >>> _gaussian_tail(0, 1.0, 9.0) < 1e-17
     True
     """
     if proxy == 0.0:
@@ -154,9 +154,9 @@ def add_straddling(task: Task, j: int, cells: Cells, totals: Totals) -> None:
             totals.value_bound += share * abs(size) * gaussian_moment(order, cells.proxy)
             totals.slope_bound += share * abs(size) * order * gaussian_moment(order - 1, cells.proxy)
         elif cells.window < cells.reach:
-            totals.value_bound += share * abs(size) * gaussian_tail(order, cells.proxy, cells.window)
+            totals.value_bound += share * abs(size) * _gaussian_tail(order, cells.proxy, cells.window)
             if order:
-                totals.slope_bound += share * abs(size) * order * gaussian_tail(order - 1, cells.proxy, cells.window)
+                totals.slope_bound += share * abs(size) * order * _gaussian_tail(order - 1, cells.proxy, cells.window)
     width = int((cells.window + task.slack) / cells.spacing) + 2
     place = ((cut - task.shift - cells.start) / cells.spacing).ceil()
     near = torch.nonzero((place > -width) & (place < cells.size + width)).flatten()

@@ -56,7 +56,7 @@ def split_mean(
     """
     pieces.check_domain(weights, offset)
     if len(weights) << weights.shape[1] <= MOST_SCORES:
-        return all_scores_mean(weights, offset, mask, pieces, bias)
+        return _all_scores_mean(weights, offset, mask, pieces, bias)
     n, most = weights.shape[1], int(mask.sum(1).max())
     group = max(1, _RUN_SUMS >> table_size(n, most))
     probability = None if bias == 0.5 else torch.full_like(weights, bias)
@@ -103,20 +103,20 @@ def table_size(n: int, k: int) -> int:
     return max(0, min(n - k, n // 2 + 1))
 
 
-def pick(x: Floats, index: Ranks) -> Floats:
+def _pick(x: Floats, index: Ranks) -> Floats:
     """Return x[r, index[r, …]] for every run r.
 
-    >>> pick(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1, 0], [0, 1, 0]])).tolist()
+    >>> _pick(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1, 0], [0, 1, 0]])).tolist()
     [[2.0, 2.0, 1.0], [3.0, 4.0, 3.0]]
     """
     return x.reshape(-1).take(_flat(index, x.shape[1]))
 
 
-def put_back(x: Floats, index: Ranks) -> Floats:
-    """Undo `pick` by a permutation of the last axis.
+def _put_back(x: Floats, index: Ranks) -> Floats:
+    """Undo `_pick` by a permutation of the last axis.
 
     >>> order = np.array([[2, 0, 1]])
-    >>> put_back(pick(np.array([[5.0, 6.0, 7.0]]), order), order).tolist()
+    >>> _put_back(_pick(np.array([[5.0, 6.0, 7.0]]), order), order).tolist()
     [[5.0, 6.0, 7.0]]
     """
     rows = x.reshape(-1, x.shape[-1])
@@ -145,13 +145,13 @@ def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) ->
     # Lightest first and hidden ones last: the table side carries no sign, and the last position, the pivot, is
     # hidden.
     order = np.where(hidden, np.inf, np.abs(weights)).argsort(1, kind="stable")
-    cs = pick(weights, order)
+    cs = _pick(weights, order)
     sums = subset_sums(cs[:, :mt])
     place = sums.argsort(1)
-    sums = pick(sums, place)
+    sums = _pick(sums, place)
     # Table sums about their middle have the smallest powers, and so the least rounding.
     origin = 0.5 * (sums[:, :1] + sums[:, -1:])
-    odd = subset_sums(pick(hidden.astype(np.float64), order)[:, mt:-1]) % 2
+    odd = subset_sums(_pick(hidden.astype(np.float64), order)[:, mt:-1]) % 2
     # The label and the other hidden bits of a query settle the pivot's bit.
     flag = np.stack([odd, 1 - odd], 1)  # pivot's bit for label +1, -1
     base = subset_sums(cs[:, mt:-1]) + (origin + offset.numpy()[:, None])
@@ -159,14 +159,16 @@ def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) ->
     negated -= base[:, None]
     # Queries fall, so that the cuts seen from them rise: neighbouring look-ups stay in the cache.
     query_place = negated.argsort(2)
-    query = -pick(negated.reshape(-1, negated.shape[2]), query_place.reshape(-1, negated.shape[2]))
+    query = -_pick(negated.reshape(-1, negated.shape[2]), query_place.reshape(-1, negated.shape[2]))
     weight = query_weight = None
     if p is not None:
-        ps = pick(p.numpy(), order)
-        weight = pick(subset_products(1 - ps[:, :mt], ps[:, :mt]), place)
+        ps = _pick(p.numpy(), order)
+        weight = _pick(subset_products(1 - ps[:, :mt], ps[:, :mt]), place)
         last = ps[:, -1:, None]
         both = (1 - last + flag * (2 * last - 1)) * subset_products(1 - ps[:, mt:-1], ps[:, mt:-1])[:, None]
-        query_weight = pick(both.reshape(-1, both.shape[2]), query_place.reshape(-1, both.shape[2])).reshape(both.shape)
+        query_weight = _pick(both.reshape(-1, both.shape[2]), query_place.reshape(-1, both.shape[2])).reshape(
+            both.shape
+        )
     return Tables(order, mt, sums - origin, place, weight, query.reshape(negated.shape), query_place, query_weight, odd)
 
 
@@ -285,11 +287,11 @@ def _gradient(t: Tables, jumps: list[Floats], slope: Floats) -> tuple[Floats, Fl
     if t.weight is not None and t.query_weight is not None:
         at *= t.weight
         slope = slope * t.query_weight
-    table = sums_by_position(put_back(at, t.place), t.mt)
-    slope = put_back(slope, t.query_place)
+    table = sums_by_position(_put_back(at, t.place), t.mt)
+    slope = _put_back(slope, t.query_place)
     rest = sums_by_position(slope.sum(1), t.order.shape[1] - t.mt - 1)
     pivot = (slope[:, 1] + (slope[:, 0] - slope[:, 1]) * t.pivot_bit).sum(1, keepdims=True)
-    return put_back(np.concatenate([table, rest, pivot], 1), t.order), slope.sum((1, 2))
+    return _put_back(np.concatenate([table, rest, pivot], 1), t.order), slope.sum((1, 2))
 
 
 @dataclass
@@ -375,7 +377,7 @@ def _prefix_moments(t: Tables, degree: int) -> list[Floats | None]:
     return out
 
 
-def all_scores_mean(weights: Tensor, offset: Tensor, mask: Tensor, pieces: Pieces, bias: float) -> Mean:
+def _all_scores_mean(weights: Tensor, offset: Tensor, mask: Tensor, pieces: Pieces, bias: float) -> Mean:
     """Return E[L(y f(S))] and its gradient for R runs: weights (R, n), offset (R,), mask (R, n).
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the mean is 1 + E[yS], its gradient E[y x_j].
@@ -384,7 +386,7 @@ def all_scores_mean(weights: Tensor, offset: Tensor, mask: Tensor, pieces: Piece
     >>> from parityscope.risk.pieces.pieces import hinge
     >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
     >>> c, hidden = torch.full((1, 4), 0.25, dtype=torch.float64), torch.arange(4)[None] == 3
-    >>> mean = all_scores_mean(c, torch.zeros(1).double(), hidden, line, bias=0.5)
+    >>> mean = _all_scores_mean(c, torch.zeros(1).double(), hidden, line, bias=0.5)
     >>> mean.value.item(), mean.by_weight.tolist()
     (0.875, [[0.0, 0.0, 0.0, -0.5]])
     """
