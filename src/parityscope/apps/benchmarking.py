@@ -22,11 +22,7 @@ _FOLDERS = (Path(__file__).parents[3] / "benchmarks", Path(__file__).parents[1] 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Ours against another way, in seconds of wall time; `ratio` is None where there is nothing to compare with.
-
-    >>> Measurement("n=20", 32.0, 0.0012, 0.0384, "torch enumeration", {}).to_json()["ratio"]
-    32.0
-    """
+    """Ours against another way, in seconds of wall time; `ratio` is None where there is nothing to compare with."""
 
     name: str
     ratio: float | None
@@ -61,12 +57,7 @@ def _duration_text(seconds: float) -> str:
 
 
 def measure(call: Callable[[], object], repeats: int = 5) -> tuple[float, float]:
-    """Return the best wall time and the best CPU time of several calls.
-
-    >>> wall, cpu = measure(lambda: time.sleep(0.01), repeats=2)
-    >>> wall >= 0.01 > cpu
-    True
-    """
+    """Return the best wall time and the best CPU time of several calls."""
     walls, cpus = [], []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -88,11 +79,6 @@ def compare(
     """Time two ways interleaved, best of several; `per` divides our time, for a batch of that many runs.
 
     Without `repeats` pairs are timed for about two seconds, at least five of them.
-
-    >>> naps = [lambda seconds=seconds: time.sleep(seconds) for seconds in (0.001, 0.05)]
-    >>> found = compare("naps", *naps, "longer naps", {"n": 2}, repeats=1)
-    >>> found.ratio > 1, sorted(found.setting)
-    (True, ['cpu_seconds', 'n', 'other_cpu_seconds'])
     """
     calls = (ours, other)
     first = [measure(call, 1)[0] for call in calls]
@@ -166,21 +152,12 @@ def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:
 
 
 def stored_results(text: str) -> list[tuple[str, Measurement]]:
-    """Return the measurements of a stored file.
-
-    >>> one = Measurement("n=20", 2.0, 0.5, 1.0, "enumeration", {"n": 20})
-    >>> stored_results(stored_text([("risk", one)])) == [("risk", one)]
-    True
-    """
+    """Return the measurements of a stored file."""
     return [(one.pop("question"), Measurement(**one)) for one in json.loads(text)["measurements"]]
 
 
 def benchmark_names() -> list[str]:
-    """Return the questions that have a benchmark file with a `run`.
-
-    >>> "risk" in benchmark_names()
-    True
-    """
+    """Return the questions that have a benchmark file with a `run`."""
     folder = _folder()
     return sorted(path.stem for path in folder.glob("*.py") if "def run()" in path.read_text())
 

@@ -44,9 +44,6 @@ def settings_of(
     """Return the settings of the training with the chain; what cannot be is refused in a sentence.
 
     They are those of the reference run's figures, with which short chains are learned as well as long ones.
-
-    >>> settings_of(8, secret=(1, 5, 6)).k, settings_of(4, 2).held_out, settings_of(8, 2).heads
-    (3, 8, 8)
     """
     if secret is not None and k not in (None, len(secret)):
         raise InvalidInput(f"k = {k} disagrees with the secret, which has {len(secret)} positions")
@@ -72,13 +69,7 @@ def settings_of(
 def train_pair(
     settings: DecoderSettings, on_evaluation: Callable[[str, int, float], None] = lambda name, step, accuracy: None
 ) -> ChainPair:
-    """Train with the chain and without; `on_evaluation` is told which, the step and the accuracy.
-
-    >>> seen: list[str] = []
-    >>> run = train_pair(settings_of(4, 1, width=16, batch=32, steps=1), lambda name, step, accuracy: seen.append(name))
-    >>> list(dict.fromkeys(seen))
-    ['with the chain', 'at once']
-    """
+    """Train with the chain and without; `on_evaluation` is told which, the step and the accuracy."""
 
     def trained(name: str, chain: bool) -> DecoderRun:
         given = settings.model_copy(update={"chain_of_thought": chain})
@@ -91,10 +82,6 @@ def looks(run: DecoderRun) -> Float[Tensor, "written positions"]:
     """Return where each token looked while it was written, by the head that looks most at what the token needs.
 
     One row for each link of the chain, or one for the answer; averaged over held-out inputs.
-
-    >>> pair = train_pair(settings_of(6, 2, width=16, batch=32, steps=1))
-    >>> tuple(looks(pair.chain).shape), tuple(looks(pair.at_once).shape)
-    ((2, 8), (1, 7))
     """
     return seen_by_the_best_head(run.attention, run.task)
 
@@ -118,12 +105,7 @@ def seen_by_the_best_head(
 
 
 def on_the_secret(run: DecoderRun) -> list[float]:
-    """Return the attention on each hidden bit: of the link that needs it, or of the answer.
-
-    >>> pair = train_pair(settings_of(6, 2, width=16, batch=32, steps=1))
-    >>> [len(on_the_secret(run)) for run in (pair.chain, pair.at_once)]
-    [2, 2]
-    """
+    """Return the attention on each hidden bit: of the link that needs it, or of the answer."""
     rows = looks(run)
     links = torch.arange(run.task.k) if run.task.chain_of_thought else torch.zeros(run.task.k, dtype=torch.int64)
     return rows[links, torch.tensor(run.task.secret)].tolist()

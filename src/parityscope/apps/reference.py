@@ -48,33 +48,19 @@ def _shipped(in_project: str, in_package: str) -> Path:
 
 
 def reference_picture(figure: PaperFigure, scale: Scale) -> bytes | None:
-    """Return the shipped figure as PNG where a run at this scale shows less than the reference run.
-
-    >>> [reference_picture(load_figure("H1-success"), scale) is None for scale in ("demo", "reference")]
-    [False, True]
-    """
+    """Return the shipped figure as PNG where a run at this scale shows less than the reference run."""
     weaker = scale in ("smoke", "demo") and figure.CONFIGS[scale] != figure.CONFIGS["reference"]
     path = _shipped("docs/results/figures", "figures") / f"{figure.ID}.png"
     return path.read_bytes() if weaker and path.is_file() else None
 
 
 def unpack_reference(folder: Path) -> int:
-    """Add the shipped rows to the store in `folder`; return how many there are.
-
-    >>> import tempfile
-    >>> unpack_reference(Path(tempfile.mkdtemp())) > 500
-    True
-    """
+    """Add the shipped rows to the store in `folder`; return how many there are."""
     return read_text(_shipped("reference", "rows"), Store(folder / "store"))
 
 
 def pack_reference(folder: Path, into: Path = _PROJECT / "reference") -> int:
-    """Ship those rows of the store in `folder` that the reference run asks for, as of today; return how many.
-
-    >>> import tempfile
-    >>> pack_reference(Path(tempfile.mkdtemp()), into=Path(tempfile.mkdtemp()))
-    0
-    """
+    """Ship those rows of the store in `folder` that the reference run asks for, as of today; return how many."""
     store = Store(folder / "store")
     wanted = {config.key for work in _works() for config in work.configs}
     wanted |= {claim_check(claim, "reference", store).key for claim in all_claims()}
@@ -92,12 +78,7 @@ def _works(*, timed: bool = True) -> list[Work]:
 
 
 def recheck_reference(folder: Path) -> Iterator[Recheck]:
-    """Recheck the stale rows in `folder` that the reference run asks for; timings are no evidence of another code.
-
-    >>> import tempfile
-    >>> list(recheck_reference(Path(tempfile.mkdtemp())))  # nothing is there, nothing is stale
-    []
-    """
+    """Recheck the stale rows in `folder` that the reference run asks for; timings are no evidence of another code."""
     configs = (config for work in _works(timed=False) for config in work.configs)
     return recheck(Store(folder / "store"), configs)
 
@@ -141,20 +122,6 @@ def recheck(store: Store, configs: Iterable[Config], *, seconds: float = _SECOND
     The rows that took least are computed anew: two at least, and as many as fit into `seconds`. They are stored as what
     they are, rows of today's code. If all are as they were (floats to 1e-9, anything else exactly), the others of their
     kind and code are copied to today's address with a note about it; otherwise they stay stale.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> store, configs = Store(Path(tempfile.mkdtemp())), [WorkedExample(temperature=t) for t in (0.1, 0.2, 0.3)]
-    >>> for config in configs:
-    ...     store.add(config, config.run(), seconds=0.1)
-    >>> older = [replace(row, code="5d41") for row in store.rows()]
-    >>> store.forget(store.keys())
-    >>> store.add_rows(older)
-    >>> print(*recheck(store, configs, seconds=0.2))
-    H1-figure-1 of code 5d41: 2 of 3 rows recomputed and equal, all are kept
-    >>> [store.row(config).versions.get(RECHECKED) for config in configs]
-    [None, None, '2 of 3 rows of code 5d41 recomputed and equal']
     """
     for pairs in _older(store, configs):
         yield _recheck(store, sorted(pairs, key=lambda pair: pair.row.seconds), seconds)
@@ -221,12 +188,7 @@ def _difference_now(store: Store, pair: _Pair) -> str | None:
 
 
 def first_difference(was: Any, now: Any, place: str = "numbers") -> str | None:
-    """Return the first place where two JSON values differ: floats by more than 1e-9 of their size, others at all.
-
-    >>> first_difference({"risk": [0.1, 0.2], "steps": 3}, {"risk": [0.1, 0.2 + 1e-15], "steps": 3})
-    >>> first_difference({"risk": [0.1, 0.2], "steps": 3}, {"risk": [0.1, 0.2], "steps": 4})
-    'numbers.steps is 4, was 3'
-    """
+    """Return the first place where two JSON values differ: floats by more than 1e-9 of their size, others at all."""
     if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
         found = (first_difference(was[name], now[name], f"{place}.{name}") for name in was)
         return next((one for one in found if one is not None), None)
@@ -268,12 +230,6 @@ def measure_models(folder: Path, cache: Path | None = None) -> Iterator[str]:
 
     The data are the first problems of GSM8K's test split, in the folder that PARITYSCOPE_DATA names. Models are kept in
     `cache`, or where the environment variable LM_CACHE says.
-
-    >>> import tempfile
-    >>> from unittest.mock import patch
-    >>> with patch.dict(os.environ, {"PARITYSCOPE_DATA": ""}):
-    ...     print(next(measure_models(Path(tempfile.mkdtemp()))))
-    smollm2-135m-instruct-4bit: not measured, since PARITYSCOPE_DATA names no folder with gsm8k-test.parquet
     """
     store = Store(folder / "store")
     place = cache or Path(os.environ.get("LM_CACHE") or _CACHE)

@@ -47,11 +47,6 @@ def reproduce(
     `report.html`, which is there from the first figure on and says what is still to come. Rows that are there are not
     computed again, so an interrupted reproduction goes on where it stopped. The report's table shows every claim that
     was ever checked in `out` at this scale.
-
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp())
-    >>> reproduce(["H1-figure-1"], "smoke", out).name, sorted(path.name for path in out.iterdir())
-    ('report.html', ['figures', 'report.html', 'store'])
     """
     import parityscope.apps.report  # noqa: F401  # now, since hours would be lost if its template library were missing
 

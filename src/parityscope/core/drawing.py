@@ -44,11 +44,7 @@ def _style(theme: Theme) -> Any:
 
 
 def themed(draw: Callable[..., Figure], *arguments: Any, theme: Theme = "light") -> Figure:
-    """Call a drawing function in the project's style, for light or dark pages, touching no global state.
-
-    >>> themed(lambda: new_figure(4, 3)[0], theme="dark").get_facecolor()[0] < 0.5
-    True
-    """
+    """Call a drawing function in the project's style, for light or dark pages, touching no global state."""
     with matplotlib.rc_context(_style(theme)):
         figure = draw(*arguments)
         # Text, ticks and places are made lazily from the style in force, so they are made now, and only once.
@@ -71,12 +67,7 @@ class Pictures(NamedTuple):
 
 
 def drawn(draw: Callable[..., Figure], *arguments: Any) -> Pictures:
-    """Return a figure for light and for dark pages; both are laid out alike, once.
-
-    >>> pictures = drawn(lambda: new_figure(4, 3)[0])
-    >>> pictures.width, pictures.light == pictures.dark
-    (384, False)
-    """
+    """Return a figure for light and for dark pages; both are laid out alike, once."""
     with matplotlib.rc_context(_style("light")):
         light = draw(*arguments)
         light_png = png(light)
@@ -92,12 +83,7 @@ def drawn(draw: Callable[..., Figure], *arguments: Any) -> Pictures:
 
 
 def colour(index: int) -> str:
-    """Return a colour of the palette in force.
-
-    >>> with matplotlib.rc_context(_style("dark")):
-    ...     colour(0)
-    '#56b4e9'
-    """
+    """Return a colour of the palette in force."""
     return to_hex(matplotlib.rcParams["axes.prop_cycle"].by_key()["color"][index])
 
 
@@ -113,21 +99,12 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **g
 
 
 def png(figure: Figure, dpi: int = 144) -> bytes:
-    """Return the figure as PNG bytes.
-
-    >>> picture = png(new_figure(2, 1)[0], dpi=50)
-    >>> [int.from_bytes(picture[start : start + 4], "big") for start in (16, 20)]  # width and height in pixels
-    [100, 50]
-    """
+    """Return the figure as PNG bytes."""
     return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
 
 
 def svg(figure: Figure) -> bytes:
-    """Return the figure as SVG bytes, the same bytes for the same figure.
-
-    >>> svg(new_figure(2, 1)[0]) == svg(new_figure(2, 1)[0])
-    True
-    """
+    """Return the figure as SVG bytes, the same bytes for the same figure."""
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "parityscope"}):
         return _saved(figure, format="svg", metadata={"Date": None})
 

@@ -7,14 +7,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the whole new one, also after a crash.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder, "new", "row.json"), b"{}")  # folders are made as needed
-    ...     [path.name for path in Path(folder, "new").iterdir()]
-    ['row.json']
-    """
+    """Write a file so that it is either the old one or the whole new one, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -12,11 +12,7 @@ from parityscope.core.errors import InvalidInput
 
 
 def median(values: Iterable[float]) -> float:
-    """Return the median; of an even number of values the mean of the middle two.
-
-    >>> median([4, 1, 2, 3])
-    2.5
-    """
+    """Return the median; of an even number of values the mean of the middle two."""
     return float(statistics.median(values))
 
 
@@ -43,11 +39,7 @@ class Share(NamedTuple):
 
 
 def wilson_share(successes: int, trials: int, confidence: float = 0.95) -> Share:
-    """Return the share of successes with Wilson's interval, which is honest at 0 and at 1 too.
-
-    >>> str(wilson_share(32, 32))
-    '32/32 (89%–100%)'
-    """
+    """Return the share of successes with Wilson's interval, which is honest at 0 and at 1 too."""
     if not 0 <= successes <= trials or trials < 1:
         raise InvalidInput(f"successes must lie between 0 and trials, got {successes} of {trials}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)

@@ -10,12 +10,7 @@ import torch
 
 @contextmanager
 def single_threaded(wanted: bool = True) -> Iterator[None]:
-    """Keep torch on the calling thread: the barriers of a thread team cost milliseconds each on a busy machine.
-
-    >>> with single_threaded():
-    ...     torch.get_num_threads()
-    1
-    """
+    """Keep torch on the calling thread: the barriers of a thread team cost milliseconds each on a busy machine."""
     threads = torch.get_num_threads()
     if wanted:
         torch.set_num_threads(1)

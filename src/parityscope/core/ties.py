@@ -21,30 +21,17 @@ def tolerance(dtype: torch.dtype) -> float:
 
     A sum of N terms is known to N roundings of size ε at worst, so this covers N = ε^{−1/3} of them: 165 000 in double
     precision, 200 in single. Different numbers of a real computation are hardly ever as close.
-
-    >>> [f"{tolerance(dtype):.1g}" for dtype in (torch.float64, torch.float32)]
-    ['4e-11', '2e-05']
     """
     return float(torch.finfo(dtype).eps ** (2 / 3))
 
 
 def predicts_plus(prediction: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-    """Say which predictions mean the label +1; one that is 0 up to rounding means −1.
-
-    >>> third = torch.tensor(1 / 3, dtype=torch.float64)
-    >>> predicts_plus(torch.stack([third, 1 - third - third - third, -third])).tolist()
-    [True, False, False]
-    """
+    """Say which predictions mean the label +1; one that is 0 up to rounding means −1."""
     return prediction > tolerance(prediction.dtype)
 
 
 def largest(values: Float[Tensor, "*batch n"], k: int) -> Int64[Tensor, "*batch k"]:
-    """Return the positions of the k largest values, ascending; of equal values the first positions are taken.
-
-    >>> third = 1 / 3
-    >>> largest(torch.tensor([0.1, third, 0.9, 1 - 2 * third, third], dtype=torch.float64), 2).tolist()
-    [1, 2]
-    """
+    """Return the positions of the k largest values, ascending; of equal values the first positions are taken."""
     values = _comparable(values)
     last, slack = values.topk(k, dim=-1).values[..., -1:], _slack(values)
     above = values > last + slack
@@ -55,22 +42,14 @@ def largest(values: Float[Tensor, "*batch n"], k: int) -> Int64[Tensor, "*batch 
 
 
 def first_largest(values: Float[Tensor, "*batch n"]) -> Int64[Tensor, "*batch"]:
-    """Return the position of the largest value, the first one among equals.
-
-    >>> first_largest(torch.tensor([[0.5, 1 - 1e-15, 1.0], [3.0, 1.0, 2.0]], dtype=torch.float64)).tolist()
-    [1, 0]
-    """
+    """Return the position of the largest value, the first one among equals."""
     values = _comparable(values)
     top = values.amax(-1, keepdim=True)
     return (values >= top - _slack(values)).to(torch.uint8).argmax(-1)
 
 
 def ranked(values: Float[Tensor, " n"]) -> Int64[Tensor, " n"]:
-    """Return the positions from the largest value to the smallest, equals in their own order.
-
-    >>> ranked(torch.tensor([1.0, 2.0 - 1e-15, 0.0, 2.0], dtype=torch.float64)).tolist()
-    [1, 3, 0, 2]
-    """
+    """Return the positions from the largest value to the smallest, equals in their own order."""
     ordered, order = _comparable(values).sort(descending=True, stable=True)
     level = torch.zeros_like(order)
     level[order[1:]] = (-ordered.diff() > _slack(ordered)).cumsum(0)

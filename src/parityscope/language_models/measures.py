@@ -46,9 +46,6 @@ def expected_minimum(values: Float[Tensor, "*batch N"], draws: int) -> Float[Ten
 
     The j-th smallest of N values is the smallest of m drawn ones with probability C(N − j, m − 1)/C(N, m). At most as
     many are drawn as there are.
-
-    >>> expected_minimum(torch.tensor([3.0, 1.0, 2.0]), 2).item()  # (1 + 1 + 2)/3
-    1.3333333730697632
     """
     usable = ~values.isnan()
     N = usable.sum(-1, keepdim=True).double()
@@ -74,11 +71,6 @@ def reduced(
 
     The first `prompt` positions are the question, the rest is the suffix; `count` positions are drawn where counts are
     matched. Positions that are NaN are left out.
-
-    >>> entropies = torch.tensor([[[float("nan"), 0.8, 0.4, 0.6]]])
-    >>> values = reduced(entropies, prompt=2, count=1).flatten().tolist()
-    >>> {name: round(value, 4) for name, value in zip(REDUCTIONS, values)}
-    {'min (Eq. 1)': 0.4, 'mean': 0.6, 'suffix min': 0.4, 'suffix min, count-matched': 0.5, 'suffix mean': 0.5}
     """
     suffix = entropies[..., prompt:]
     return torch.stack(
@@ -130,13 +122,6 @@ def read_attention(
 
     `real` is False on padding, which may stand anywhere. Queries go through the model in pieces, so that at most about
     `numbers_at_once` attention weights exist at a time, whatever the length.
-
-    >>> from transformers import AutoModelForCausalLM, GPT2Config
-    >>> config = GPT2Config(vocab_size=8, n_positions=8, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
-    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    >>> ids = torch.tensor([[3, 1, 4, 1]])
-    >>> read_attention(network, ids, ids > 0).kept[0, 0, 0].round(decimals=4).tolist()  # no weights: even attention
-    [nan, 1.0, 1.0, 1.0]
     """
     body = getattr(network, "base_model", network)  # without the head: nobody looks at the logits
     seen = real if before is None else torch.cat([before.real, real], dim=1)
@@ -218,16 +203,7 @@ def _tokens(model: LanguageModel, problem: WordProblem, seed: int) -> _Tokens:
 
 
 def fits(model: LanguageModel, problem: WordProblem, seed: int = 0) -> bool:
-    """Say whether the model has positions for every variant of a problem.
-
-    >>> from transformers import AutoModelForCausalLM, GPT2Config
-    >>> from parityscope.language_models.loading import LanguageModel
-    >>> config = GPT2Config(vocab_size=256, n_positions=32, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
-    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    >>> model = LanguageModel("tiny", network, lambda text: {"input_ids": list(text.encode())}, "float32")
-    >>> [fits(model, WordProblem("1 + 1?", solution, "2")) for solution in ("2. #### 2", "1 + 1 = 2. " * 9)]
-    [True, False]
-    """
+    """Say whether the model has positions for every variant of a problem."""
     prompt, suffixes = _tokens(model, problem, seed)
     return model.max_tokens is None or len(prompt) + max(map(len, suffixes)) <= model.max_tokens
 
@@ -238,15 +214,6 @@ def measure_problems(
     """Return every measure of every variant for each head, reading the question of each problem once.
 
     Several problems are padded on the left and read together; the numbers are those of each problem alone.
-
-    >>> from transformers import AutoModelForCausalLM, GPT2Config
-    >>> from parityscope.language_models.loading import LanguageModel
-    >>> config = GPT2Config(vocab_size=256, n_positions=32, n_embd=4, n_layer=1, n_head=2, initializer_range=0.0)
-    >>> network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    >>> model = LanguageModel("tiny", network, lambda text: {"input_ids": list(text.encode())}, "float32")
-    >>> values = measure_problems(model, [WordProblem("1 + 1?", "2. #### 2", "2")])
-    >>> values.shape, values.round(decimals=4).unique().tolist()  # no weights: even attention, entropy 1 everywhere
-    (torch.Size([1, 3, 10, 1, 2]), [1.0])
     """
     tokens = [_tokens(model, problem, seed) for problem in problems]
     prompts = _read(model, [problem.prompt for problem in tokens], None)

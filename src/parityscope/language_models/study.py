@@ -62,11 +62,7 @@ class ReadingNumbers(Numbers):
 
 
 class ProblemReading(Config):
-    """What one model did on one problem; read by `run_study`, since a config cannot hold a model.
-
-    >>> ProblemReading(model="1f0c", problem="9b2e", seed=0).measures[0]
-    'min (Eq. 1)'
-    """
+    """What one model did on one problem; read by `run_study`, since a config cannot hold a model."""
 
     ROWS: ClassVar[str] = "W-entropy-problem"
     NUMBERS: ClassVar[type[Numbers]] = ReadingNumbers
@@ -107,9 +103,6 @@ class StudyNumbers(Numbers):
 
     The arrays `0.mean` and `0.half` (variants, measures, layers, heads) say what the first model's heads did on average
     over problems, and half the 95 % interval of that.
-
-    >>> StudyNumbers(data="own.jsonl", problems=8, too_long=0, models=(), second_against_first=None).title
-    ' on 8 problems of own.jsonl'
     """
 
     data: str
@@ -125,12 +118,7 @@ class StudyNumbers(Numbers):
 
 
 class EntropyStudy(Config):
-    """Which models read which problems; summed up by `run_study`, since a config cannot hold models.
-
-    >>> first, more = (EntropyStudy(models=("1f0c",), problems=hashed, seed=0) for hashed in ("9b2e", "07aa"))
-    >>> first.key == more.key  # other problems are another study
-    False
-    """
+    """Which models read which problems; summed up by `run_study`, since a config cannot hold models."""
 
     ROWS: ClassVar[str] = "W-study"
     NUMBERS: ClassVar[type[Numbers]] = StudyNumbers
@@ -148,28 +136,13 @@ StudyRow = Row[EntropyStudy, StudyNumbers]
 def heads(
     row: StudyRow, place: int, variant: Variant, reduction: str
 ) -> tuple[Float[Tensor, "layers heads"], Float[Tensor, "layers heads"]]:
-    """Return the mean over problems of every head of a study's model, and half its 95 % interval; the sink kept.
-
-    >>> import torch
-    >>> from parityscope.records import Numbers
-    >>> arrays = {"0.mean": torch.rand(3, len(MEASURES), 2, 4), "0.half": torch.zeros(3, len(MEASURES), 2, 4)}
-    >>> row = Row(EntropyStudy(models=("1f0c",), problems="9b2e", seed=0), Numbers(), arrays)
-    >>> [tuple(found.shape) for found in heads(row, 0, "CoT", PAPER)]  # two layers of four heads
-    [(2, 4), (2, 4)]
-    """
+    """Return the mean over problems of every head of a study's model, and half its 95 % interval; the sink kept."""
     at = VARIANTS.index(variant), REDUCTIONS.index(reduction)
     return row.arrays[f"{place}.mean"][at], row.arrays[f"{place}.half"][at]
 
 
 def means(row: StudyRow, place: int, measure: int) -> list[str]:
-    """Return the mean over problems and heads of each variant for one model and measure of a study, as text.
-
-    >>> import torch
-    >>> from parityscope.records import Numbers
-    >>> arrays = {"0.mean": torch.full((3, len(MEASURES), 2, 4), 0.25)}
-    >>> means(Row(EntropyStudy(models=("1f0c",), problems="9b2e", seed=0), Numbers(), arrays), 0, 0)
-    ['0.250', '0.250', '0.250']
-    """
+    """Return the mean over problems and heads of each variant for one model and measure of a study, as text."""
     return [f"{float(by_measure[measure].mean()):.3f}" for by_measure in row.arrays[f"{place}.mean"]]
 
 
@@ -238,11 +211,6 @@ def run_study(
 
     With a store, problems that are already there are not read again. A problem that is too
     long for one of the models is left out for all of them, and counted; one that stands twice counts once.
-
-    >>> problem = WordProblem("What is 1 + 1?", "One and one are two.", "2")
-    >>> def nothing_to_load(name): ...
-    >>> run_study([], [problem, problem], nothing_to_load, data="own").numbers.problems
-    1
     """
     if batch < 1:
         raise InvalidInput(f"batch must be 1 or more, got {batch}")
@@ -328,13 +296,7 @@ def _summary(reads: Sequence[_Readings], common: Sequence[str], data: str, too_l
 
 
 def study_json(row: StudyRow) -> dict[str, Any]:
-    """Return the object that `entropy --json` prints.
-
-    >>> numbers = StudyNumbers(data="own.jsonl", problems=8, too_long=1, models=(), second_against_first=None)
-    >>> study = study_json(Row(EntropyStudy(models=(), problems="9b2e", seed=0), numbers, seconds=2.5))
-    >>> study["problems"], study["too_long"], study["seconds"]
-    (8, 1, 2.5)
-    """
+    """Return the object that `entropy --json` prints."""
     study = row.numbers
     second = study.second_against_first
     return {

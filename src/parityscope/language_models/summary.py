@@ -32,14 +32,7 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How much lower one text is than another, in one measure: over heads, with intervals over problems.
-
-    >>> comparison = compare(torch.full((20, 4), -0.25))
-    >>> comparison.is_lower, comparison.is_higher, comparison.surely_lower
-    (True, False, 4)
-    >>> comparison.to_json()["difference"]
-    {'value': -0.25, 'low': -0.25, 'high': -0.25}
-    """
+    """How much lower one text is than another, in one measure: over heads, with intervals over problems."""
 
     difference: Interval  # mean over heads; negative where the first is lower
     heads_lower: Interval  # share of heads whose mean over problems is lower
@@ -71,11 +64,7 @@ class Comparison(NamedTuple):
 
 
 def student_quantile(degrees: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t distribution, by the expansion in 1/degrees.
-
-    >>> round(student_quantile(7), 3), round(student_quantile(79), 3)  # tables: 2.365, 1.990
-    (2.364, 1.99)
-    """
+    """Return the two-sided 95 % quantile of Student's t distribution, by the expansion in 1/degrees."""
     z = NormalDist().inv_cdf(0.975)
     # Abramowitz and Stegun, 26.7.5
     first = (z**3 + z) / 4
@@ -87,12 +76,7 @@ def student_quantile(degrees: int) -> float:
 def mean_and_half_width(
     values: Float[Tensor, problems * rest],
 ) -> tuple[Float[Tensor, "*rest"], Float[Tensor, "*rest"]]:
-    """Return the mean over problems and half its 95 % interval (infinite for a single problem).
-
-    >>> mean, half = mean_and_half_width(torch.tensor([1.0, 3.0] * 8))
-    >>> mean.item(), round(half.item(), 2)  # 2.131·1.033/√16
-    (2.0, 0.55)
-    """
+    """Return the mean over problems and half its 95 % interval (infinite for a single problem)."""
     problems = len(values)
     if problems < 2:
         return values.mean(0), torch.full(values.shape[1:], float("inf"), dtype=values.dtype)
@@ -104,22 +88,13 @@ def compare(difference: Float[Tensor, problems * heads]) -> Comparison:
 
     Ties count as neither lower nor higher, up to rounding. Heads of one model are not independent of each other, so
     intervals come from problems drawn again with replacement, all heads together.
-
-    >>> comparison = compare(torch.tensor([[-0.75, 0.25]]).expand(20, 2))  # one head lower, one higher
-    >>> comparison.difference.value, comparison.heads_lower.value, comparison.problems_lower.value
-    (-0.25, 0.5, 1.0)
     """
     flat = difference.double().flatten(1)
     return _comparison(flat, _resampled_means(flat))
 
 
 def compare_layers(difference: Float[Tensor, "problems layers heads"]) -> list[Comparison]:
-    """Return the comparison of every layer.
-
-    >>> difference = torch.tensor([[[-0.1] * 4, [0.1] * 4]]).expand(20, 2, 4)
-    >>> [comparison.is_lower for comparison in compare_layers(difference)]
-    [True, False]
-    """
+    """Return the comparison of every layer."""
     difference = difference.double()
     resampled = _resampled_means(difference)
     return [_comparison(difference[:, layer], resampled[:, layer]) for layer in range(difference.shape[1])]
@@ -167,13 +142,7 @@ class ModelSummary(NamedTuple):
 
 
 def summarise(values: Float[Tensor, "problems variants measures layers heads"]) -> ModelSummary:
-    """Sum up all problems of one model.
-
-    >>> values = torch.ones(8, 3, 10, 2, 4)
-    >>> values[:, COT] = 0.75
-    >>> [compared[0].difference.value for compared in summarise(values).comparisons.values()]
-    [-0.25, -0.25]
-    """
+    """Sum up all problems of one model."""
     mean, half = mean_and_half_width(values.double())
     differences = {name: (values[:, COT] - values[:, other]).unbind(1) for name, other in COMPARISONS.items()}
     return ModelSummary(

@@ -25,12 +25,7 @@ _ANSWER_MARK = "####"
 
 @dataclass(frozen=True)
 class WordProblem:
-    """A question, its solution in steps, and the final answer alone.
-
-    >>> problem = WordProblem("What is 2 + 3 + 4?", "2 + 3 = 5.\\n5 + 4 = 9.\\n#### 9", "9")
-    >>> problem.text("no CoT")
-    'What is 2 + 3 + 4? The answer is 9.'
-    """
+    """A question, its solution in steps, and the final answer alone."""
 
     question: str
     solution: str
@@ -59,11 +54,7 @@ class WordProblem:
 
 
 def shuffled_words(text: str, seed: int) -> str:
-    """Return the same words in random order, with the spaces and line breaks left where they were.
-
-    >>> sorted(shuffled_words("a b\\nc d", seed=1).split())
-    ['a', 'b', 'c', 'd']
-    """
+    """Return the same words in random order, with the spaces and line breaks left where they were."""
     pieces = re.split(r"(\s+)", text.strip())  # words at even places, white space between them
     words = pieces[::2]
     order = torch.randperm(len(words), generator=seeded_generator(seed, "data")).tolist()
@@ -75,9 +66,6 @@ def final_answer(solution: str) -> str | None:
     """Return what follows the last `####`, commas stripped, or None without one.
 
     Differs from W's published script: its regular expression cuts `2,125` to `125`.
-
-    >>> final_answer("So she pays $2,125.\\n#### 2,125")
-    '2125'
     """
     _, mark, answer = solution.rpartition(_ANSWER_MARK)
     return answer.strip().replace(",", "") if mark else None
@@ -96,9 +84,6 @@ def read_word_problems(
 
     `question` and `solution` name columns. The final answer stands after `####` in the solution, unless `answer` names
     a column of its own.
-
-    >>> next(read_word_problems(OWN_PROBLEMS)).answer
-    '26'
     """
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit must be 1 or more, got {limit}")

@@ -39,12 +39,7 @@ class AdditiveScore(NamedTuple):
 
 @runtime_checkable
 class AdditiveModel(Protocol):
-    """A model that can name its additive score, or say None when it has none.
-
-    >>> from parityscope.models import FFNN1, ParityTransformer
-    >>> isinstance(ParityTransformer(n=5, k=2), AdditiveModel), isinstance(FFNN1(inputs=5, width=2), AdditiveModel)
-    (True, False)
-    """
+    """A model that can name its additive score, or say None when it has none."""
 
     def additive_score(self) -> AdditiveScore | None:
         """Return the score's weights, offset and readout."""

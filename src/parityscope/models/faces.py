@@ -182,10 +182,6 @@ def nearest_to_zero(points: _Floats) -> tuple[_Floats, float]:
     """Return the direction and the distance of the point of a polytope that is nearest to 0, by Wolfe's algorithm.
 
     Where the polytope (of some points, one a row) holds 0, the distance is 0 up to rounding.
-
-    >>> direction, distance = nearest_to_zero(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
-    >>> direction.tolist(), distance
-    ([1.0, 0.0], 1.0)
     """
     lengths = np.linalg.norm(points, axis=1)
     rounding = _ROUNDING * float(lengths.max())

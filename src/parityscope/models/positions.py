@@ -18,11 +18,7 @@ _BLOCK_NUMBERS = 2**17
 
 
 def circle(n: int) -> Float[Tensor, "n 2"]:
-    """Return H1's positions on the circle, [sin(2πj/n), cos(2πj/n)] for j = 1 … n.
-
-    >>> circle(4).round(decimals=3).abs().tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-    """
+    """Return H1's positions on the circle, [sin(2πj/n), cos(2πj/n)] for j = 1 … n."""
     # H1, Eq. (3); the paper's position j is index j − 1.
     return harmonics(n, 1)
 
@@ -32,43 +28,25 @@ def circle_as_coded(n: int) -> Float[Tensor, "n 2"]:
 
     Differs from H1's text by a rotation and a swap of the two coordinates; since starts are uniform on the
     circle, the two are the same model in law.
-
-    >>> circle_as_coded(4).round(decimals=3).abs().tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-    >>> bool(torch.allclose(circle_as_coded(12), circle(12).roll(1, dims=0).flip(-1)))
-    True
     """
     angle = 2 * math.pi * torch.arange(n, dtype=torch.float64) / n
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
 
 
 def harmonics(n: int, count: int) -> Float[Tensor, "n r"]:
-    """Return the first `count` harmonics of the circle, [sin(2πhj/n), cos(2πhj/n)] for h = 1 … count.
-
-    >>> code = harmonics(12, 4)
-    >>> tuple(code.shape), bool(torch.allclose(code.T @ code, 6 * torch.eye(8, dtype=torch.float64)))
-    ((12, 8), True)
-    """
+    """Return the first `count` harmonics of the circle, [sin(2πhj/n), cos(2πhj/n)] for h = 1 … count."""
     angle = 2 * math.pi * torch.arange(1, n + 1, dtype=torch.float64) / n
     waves = angle[:, None] * torch.arange(1, count + 1)  # (n, count)
     return torch.stack([waves.sin(), waves.cos()], dim=-1).reshape(n, 2 * count)
 
 
 def random_signs(n: int, r: int, generator: torch.Generator) -> Float[Tensor, "n r"]:
-    """Return random signs ±1/√r: unit vectors that are nearly orthogonal once r ≫ log n.
-
-    >>> random_signs(5, 4, torch.Generator().manual_seed(0)).square().sum(-1).tolist()
-    [1.0, 1.0, 1.0, 1.0, 1.0]
-    """
+    """Return random signs ±1/√r: unit vectors that are nearly orthogonal once r ≫ log n."""
     return draw_signs(n, r, generator).double() / math.sqrt(r)
 
 
 def draw_signs(n: int, r: int, generator: torch.Generator) -> Int8[Tensor, "n r"]:
-    """Return n different rows of r random signs, one byte each.
-
-    >>> draw_signs(3, 2, torch.Generator().manual_seed(0)).abs().sum().item()
-    6
-    """
+    """Return n different rows of r random signs, one byte each."""
     if n > 2**r:
         raise InvalidInput(f"{r} signs tell at most {2**r} positions apart, got n = {n}")
     signs = _draw_signs(n, r, generator)
@@ -97,11 +75,7 @@ def _repeated_rows(rows: Tensor) -> Tensor:
 
 
 def gaussian(n: int, r: int, generator: torch.Generator) -> Float[Tensor, "n r"]:
-    """Return random unit vectors: Gaussian numbers, every row scaled to length 1.
-
-    >>> gaussian(5, 4, torch.Generator().manual_seed(0)).norm(dim=-1).round(decimals=9).tolist()
-    [1.0, 1.0, 1.0, 1.0, 1.0]
-    """
+    """Return random unit vectors: Gaussian numbers, every row scaled to length 1."""
     return torch.nn.functional.normalize(torch.randn(n, r, generator=generator, dtype=torch.float64), dim=-1)
 
 
@@ -175,11 +149,7 @@ def weighted_gram(
 
 
 def floating(code: Float[Tensor, "*runs n r"] | Int8[Tensor, "*runs n r"]) -> Float[Tensor, "*runs n r"]:
-    """Return the code in floating point.
-
-    >>> floating(torch.tensor([[1, -1, 1, 1]], dtype=torch.int8)).tolist()  # signs mean ±1/√r
-    [[0.5, -0.5, 0.5, 0.5]]
-    """
+    """Return the code in floating point."""
     return code.double() / math.sqrt(code.shape[-1]) if code.dtype == torch.int8 else code
 
 
@@ -218,11 +188,7 @@ def codes_of(
 
 
 def orthogonal(n: int) -> Float[Tensor, "n n"]:
-    """Return one free coordinate per position: a head then trains one logit per position.
-
-    >>> position_scores(torch.tensor([[0.5, 2.0, -1.0]], dtype=torch.float64), orthogonal(3)).tolist()
-    [[0.5, 2.0, -1.0]]
-    """
+    """Return one free coordinate per position: a head then trains one logit per position."""
     return torch.eye(n, dtype=torch.float64)
 
 

@@ -35,12 +35,7 @@ class ReluSum(NamedTuple):
         return ReluSum(wide[0][index], wide[1][index], wide[2][index], bias[index])
 
     def piecewise_linear(self) -> PiecewiseLinear:
-        """Return one run's readout by its kinks (without gradient).
-
-        >>> one = ReluSum(*(torch.tensor(v, dtype=torch.float64) for v in ([2.0], [1.0], [-0.5], 1.0)))
-        >>> one.piecewise_linear()
-        PiecewiseLinear(knots=(0.5,), values=(1.0,), left=0.0, right=2.0, error=0.0)
-        """
+        """Return one run's readout by its kinks (without gradient)."""
         alpha, g, h, bias = (tensor.detach() for tensor in self)
         knots = torch.unique((-h / g)[g != 0])
         if len(knots) == 0:

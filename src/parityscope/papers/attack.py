@@ -51,10 +51,6 @@ def maximise(
     """Return the largest value of `objective` that random starts and Adam's ascent from the best of them reach.
 
     `objective(points, index)` gets some points and which starts they came from, and returns one value per point.
-
-    >>> found = maximise(lambda p, i: -(p - 3).square().sum(-1), torch.zeros(4, 2), steps=400, rate=0.1)
-    >>> round(found.value, 3), [round(v, 2) for v in found.point.tolist()]
-    (-0.0, [3.0, 3.0])
     """
     with torch.no_grad():
         values = objective(starts, torch.arange(len(starts)))

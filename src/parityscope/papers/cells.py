@@ -18,13 +18,7 @@ _AnyRow = TypeVar("_AnyRow", bound=Row[Any, Any])
 
 
 class ShownTraining(Config):
-    """A training in a figure; `label` says what it stands for there.
-
-    >>> from parityscope.runs import training
-    >>> shown = ShownTraining(label="ours", training=training("bounded", 12, 3))
-    >>> shown.row_config() == shown.training
-    True
-    """
+    """A training in a figure; `label` says what it stands for there."""
 
     label: str
     training: Training
@@ -38,13 +32,7 @@ TrainingRow = Row[ShownTraining, TrainingNumbers]
 
 
 def by_label(rows: Iterable[_AnyRow]) -> dict[str, list[_AnyRow]]:
-    """Return the rows of every label, in the order they were made.
-
-    >>> from parityscope.runs import training
-    >>> shown = [ShownTraining(label=label, training=training("bounded", 8, 2)) for label in ("one", "two", "one")]
-    >>> {label: len(rows) for label, rows in by_label([Row(one, one.training.run().numbers) for one in shown]).items()}
-    {'one': 2, 'two': 1}
-    """
+    """Return the rows of every label, in the order they were made."""
     found: dict[str, list[_AnyRow]] = {}
     for row in rows:
         found.setdefault(row.config.label, []).append(row)
@@ -76,12 +64,7 @@ def share_of(rows: Sequence[_SeedRow]) -> Share:
 
 
 def of_learned(numbers: _SeedNumbers, values: Sequence[_Value]) -> list[_Value]:
-    """Return what the seeds that learned have among values of all seeds.
-
-    >>> from types import SimpleNamespace
-    >>> of_learned(SimpleNamespace(learned=(True, False, True)), [40, 300, 50])
-    [40, 50]
-    """
+    """Return what the seeds that learned have among values of all seeds."""
     return [value for value, learned in zip(values, numbers.learned, strict=True) if learned]
 
 

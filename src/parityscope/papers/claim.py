@@ -23,12 +23,7 @@ def _no_rows(figure_id: str) -> Sequence[Row[Any, Any]]:
 
 
 def computed(config: Config) -> Row[Any, Any]:
-    """Return the row of a config, computed now.
-
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> computed(WorkedExample()).numbers.label
-    1
-    """
+    """Return the row of a config, computed now."""
     started = time.perf_counter()
     result = config.run()
     return Row.of(config, result, time.perf_counter() - started)
@@ -53,11 +48,7 @@ class Context:
     row: Callable[[Config], Row[Any, Any]] = computed
 
     def at(self, *, smoke: int, reference: int, demo: int | None = None) -> int:
-        """Return a count by scale; the demo's is that of the reference unless given.
-
-        >>> [Context(scale).at(smoke=3, reference=100) for scale in ("smoke", "demo", "reference")]
-        [3, 100, 100]
-        """
+        """Return a count by scale; the demo's is that of the reference unless given."""
         counts: dict[Scale, int] = {
             "smoke": smoke,
             "demo": reference if demo is None else demo,
@@ -85,9 +76,6 @@ class Measurement(NamedTuple):
         By quantity, the point at which it was measured, with all that a replay needs; none where there is none. Where
         the quantity fails its clause, the point is a counterexample. Its `value` is the number there, that of the
         quantity unless given.
-
-    >>> Measurement({"below": 3}, "3 of 4", "4 points", {"points": 4}, "Four points were tried.").number
-    '3 of 4'
     """
 
     measured: Mapping[str, Measured]
@@ -98,13 +86,7 @@ class Measurement(NamedTuple):
     points: Mapping[str, Mapping[str, Any] | None] = MappingProxyType({})
 
     def counterexample(self, clauses: Sequence[Clause]) -> dict[str, dict[str, Any]]:
-        """Return the points of the quantities that fail some clause.
-
-        >>> from parityscope.papers.criterion import at_most
-        >>> small = Clause("it is small", "number", at_most(1), "the text")
-        >>> Measurement({"number": 3}, "3", "once", {}, "Read.", points={"number": {"n": 5}}).counterexample([small])
-        {'number': {'n': 5, 'value': 3}}
-        """
+        """Return the points of the quantities that fail some clause."""
         return {
             quantity: {**point, "value": point.get("value", self.measured[quantity])}
             for quantity, point in self.points.items()
@@ -126,9 +108,6 @@ class Again(NamedTuple):
         interval that the route cannot resolve; not a number where the point does not meet the statement's premise.
     what : str or None
         What the number is, where it is not the clause's quantity.
-
-    >>> Again(3e-12, "differences in 40 digits").judged is None
-    True
     """
 
     value: float
@@ -172,14 +151,6 @@ class Claim:
         The page with the proof; then a statement that holds is "proved".
     replay : mapping of str to callable, or None
         By quantity, the second route that computes the number of a counterexample again.
-
-    >>> def halves(context):
-    ...     return Measurement({"sum": 0.5 + 0.5}, "1/2 + 1/2 = 1", "one sum", {}, "Added.")
-    >>> from parityscope.papers.criterion import at_least
-    >>> one = Clause("they add up to one", "sum", at_least(1), "arithmetic")
-    >>> claim = Claim("P-halves", "Two halves are one.", (one,), halves, "nowhere")
-    >>> claim.paper, claim.refutable, check(claim, Context()).verdict
-    ('P', True, 'holds')
     """
 
     id: str
@@ -262,13 +233,7 @@ class ClaimNumbers(Numbers):
 
 
 def check(claim: Claim, context: Context) -> ClaimNumbers:
-    """Compute the verdict of one claim.
-
-    >>> from parityscope.papers.registry import named_claims
-    >>> (lemma,) = named_claims(["W-lemma-8"])
-    >>> check(lemma, Context("smoke")).verdict
-    'holds'
-    """
+    """Compute the verdict of one claim."""
     started = time.perf_counter()
     try:
         with single_threaded(), naming_the_extra():
@@ -315,11 +280,7 @@ def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
 
 
 class Replay(NamedTuple):
-    """One number of a stored counterexample, beside the same number computed again by a second route.
-
-    >>> Replay("gradient", 1e-12, 3e-12, "differences in 40 digits", confirms=True).confirms
-    True
-    """
+    """One number of a stored counterexample, beside the same number computed again by a second route."""
 
     what: str
     stored: float
@@ -330,12 +291,7 @@ class Replay(NamedTuple):
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a counterexample of a claim came to when it was computed again; `missing` says why there is none.
-
-    >>> again = Replay("gradient", 1e-12, 3e-12, "differences", confirms=True)
-    >>> Replayed("H1-lemma-8", "demo", stored=True, replays=(again,)).to_json()["replays"][0]["route"]
-    'differences'
-    """
+    """What a counterexample of a claim came to when it was computed again; `missing` says why there is none."""
 
     id: str
     scale: Scale
@@ -354,14 +310,7 @@ class Replayed:
 
 
 def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Context) -> Replayed:
-    """Compute the counterexample of a verdict that was `found` again, or of the one that the claim gets now.
-
-    >>> from parityscope.papers.registry import named_claims
-    >>> (lemma,) = named_claims(["H1-lemma-14-derivative"])
-    >>> [again] = replay(lemma, None, "smoke", Context("smoke")).replays
-    >>> again.confirms, round(again.stored - again.again, 6)
-    (True, 0.0)
-    """
+    """Compute the counterexample of a verdict that was `found` again, or of the one that the claim gets now."""
     if claim.replay is None:
         return Replayed(
             claim.id, scale, found is not None, missing=f"{claim.id} has no counterexample that can be replayed"

@@ -9,11 +9,7 @@ Row = Sequence[int | Fraction]
 
 
 def null_space(rows: Sequence[Row], columns: int) -> list[list[Fraction]]:
-    """Return a basis of all x with Σ_i x_i·row[i] = 0 for every row, by elimination.
-
-    >>> [[str(number) for number in vector] for vector in null_space([[1, 2, 3], [0, 1, 1]], 3)]
-    [['-1', '-1', '1']]
-    """
+    """Return a basis of all x with Σ_i x_i·row[i] = 0 for every row, by elimination."""
     work, pivots = [[Fraction(number) for number in row] for row in rows], list[int]()
     for column in range(columns):
         done = len(pivots)
@@ -48,10 +44,6 @@ def is_exact_face(code: Sequence[Row], support: Sequence[int]) -> bool:
 
     They are iff the flat through them misses the polytope of the others: iff 0 is no mean of the others, taken modulo
     the flat.
-
-    >>> square = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    >>> is_exact_face(square, (0, 1)), is_exact_face(square, (0, 2))
-    (True, False)
     """
     first, *rest = ([Fraction(number) for number in code[b]] for b in support)
     numbers = len(first)
@@ -86,9 +78,6 @@ def radon_support(code: Sequence[Row], k: int) -> tuple[int, ...]:
 
     r + 2 codes have a relation Σ x_j(p_j, 1) = 0. The fewer of its positive and negative positions are at most k; their
     hull meets that of the others, so that no set that holds them all, and not all of the others, is a face.
-
-    >>> radon_support([(0, 0), (1, 0), (1, 1), (0, 1)], 2)
-    (1, 3)
     """
     n, r = len(code), len(code[0])
     some = [[Fraction(number) for number in (*row, 1)] for row in code[: r + 2]]

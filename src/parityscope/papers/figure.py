@@ -31,31 +31,19 @@ def named_scale(name: str) -> Scale:
 
 
 def fresh(count: int) -> range:
-    """Return seeds on which no setting was chosen: what a figure counts is counted on these.
-
-    >>> fresh(3)
-    range(1000, 1003)
-    """
+    """Return seeds on which no setting was chosen: what a figure counts is counted on these."""
     return range(1000, 1000 + count)
 
 
 class Table(NamedTuple):
-    """The numbers a figure shows, as text.
-
-    >>> Table(["n", "learned"], [["12", "3 of 4"]]).rows[0][1]
-    '3 of 4'
-    """
+    """The numbers a figure shows, as text."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 class Column(NamedTuple):
-    """A column of a table: its header, what it shows of a line, and in which format.
-
-    >>> Column("risk", lambda line: line["risk"], ".2f").cell({"risk": 1 / 3})
-    '0.33'
-    """
+    """A column of a table: its header, what it shows of a line, and in which format."""
 
     header: str
     value: Callable[[Any], object]
@@ -70,11 +58,7 @@ class Column(NamedTuple):
 def table_of(
     *columns: Column, lines: Callable[[Sequence[Any]], Iterable[Any]] = iter
 ) -> Callable[[Sequence[Any]], Table]:
-    """Return the `table` of a figure: a line per row, or those that `lines` makes of all rows.
-
-    >>> table_of(Column("n", lambda row: row), Column("learned", lambda row: None))([12]).rows
-    [['12', '–']]
-    """
+    """Return the `table` of a figure: a line per row, or those that `lines` makes of all rows."""
 
     def table(rows: Sequence[Any]) -> Table:
         return Table(
@@ -85,11 +69,7 @@ def table_of(
 
 
 class Finding(NamedTuple):
-    """What the paper says, and what was computed here.
-
-    >>> Finding("The loss at initialization is 1.", "Mean risk at the start: 1.37.").here
-    'Mean risk at the start: 1.37.'
-    """
+    """What the paper says, and what was computed here."""
 
     paper: str
     here: str
@@ -103,10 +83,6 @@ class PaperFigure(Protocol):
     are looked for: TIMED (rows are timings, never measured beside other work), and for figures whose rows another
     command stores, COMMAND, that command, and STORED, the class of its configs. A file with several figures lists them
     as `FIGURES`, each a `FigureSpec`.
-
-    >>> from parityscope.papers.registry import load_figure
-    >>> isinstance(load_figure("H2-parameters"), PaperFigure)
-    True
     """
 
     ID: str

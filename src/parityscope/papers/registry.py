@@ -27,11 +27,7 @@ _MOST_NAMED = 8  # in a sentence
 
 
 def load_figure(figure_id: str) -> PaperFigure:
-    """Return the figure called `figure_id`.
-
-    >>> load_figure("H1-figure-1").ID
-    'H1-figure-1'
-    """
+    """Return the figure called `figure_id`."""
     for paper in PAPERS:
         if figure_id in paper.figures:
             with naming_the_extra():
@@ -60,21 +56,13 @@ def claim_names() -> list[str]:
 
 
 def short_claim_names() -> list[str]:
-    """Return the ids without their paper, where no other paper has the same.
-
-    >>> [name in short_claim_names() for name in ("theorem-5", "lemma-7")]  # H1 and W have a Lemma 7 each
-    [True, False]
-    """
+    """Return the ids without their paper, where no other paper has the same."""
     counts = Counter(map(_short, CLAIM_IDS))
     return [name for name, count in counts.items() if count == 1]
 
 
 def all_claims() -> list[Claim]:
-    """Return every claim, in the order of the report.
-
-    >>> [claim.id for claim in all_claims()] == list(CLAIM_IDS)
-    True
-    """
+    """Return every claim, in the order of the report."""
     return named_claims(paper.name for paper in PAPERS)
 
 
@@ -83,23 +71,13 @@ def named_claims(names: Iterable[str]) -> list[Claim]:
 
     A name is a paper's, which stands for all its claims, an id, an id without its paper, or the beginning or another
     part of an id, as long as only one claim fits.
-
-    >>> [claim.id for claim in named_claims(["lemma-14-derivative", "h1-lemma-16"])]
-    ['H1-lemma-14-derivative', 'H1-lemma-16']
     """
     chosen = [claim for name in names for claim_id in claim_ids_called(name) for claim in _claims_of(claim_id)]
     return chosen or all_claims()
 
 
 def claim_ids_called(name: str) -> tuple[str, ...]:
-    """Return the ids that a name stands for; where none or several fit, the error names those that it may have meant.
-
-    >>> claim_ids_called("theorem-5"), claim_ids_called("derivative")
-    (('H1-theorem-5',), ('H1-lemma-14-derivative',))
-    >>> claim_ids_called("lemma-7")
-    Traceback (most recent call last):
-    parityscope.core.errors.InvalidInput: 'lemma-7' may be H1-lemma-7 or W-lemma-7: say which
-    """
+    """Return the ids that a name stands for; where none or several fit, the error names those that it may have meant."""
     for paper in PAPERS:
         if paper.name.lower() == name.lower():
             return paper.claim_ids
@@ -118,11 +96,7 @@ def claim_ids_called(name: str) -> tuple[str, ...]:
 
 
 def source_of(claim_id: str) -> str:
-    """Return the file that has a claim's statement and check, below the package.
-
-    >>> source_of("H1-lemma-7")
-    'papers/h1/claims/constants.py'
-    """
+    """Return the file that has a claim's statement and check, below the package."""
     folder, file = _place_of(claim_id)
     return f"papers/{folder}/claims/{file}.py"
 
@@ -140,10 +114,6 @@ def figures_and_claims(names: Collection[str] = ()) -> tuple[list[str], list[Cla
     """Return what is to be reproduced: figures with the claims that refer to them, claims with their figures.
 
     The name of a paper stands for all of both; without a name it is everything.
-
-    >>> figures, claims = figures_and_claims(["W-figure-7", "H1-theorem-11"])
-    >>> figures, [claim.id for claim in claims]
-    (['H1-frozen-attention', 'W-figure-7'], ['H1-theorem-11', 'W-figure-7'])
     """
     unknown = next((name for name in names if name not in reproducible_names()), None)
     if unknown is not None:

@@ -63,13 +63,7 @@ TALLIED = ("statements", *VERDICTS, IRREFUTABLE)
 
 
 def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
-    """Count the claims of each paper, of all papers together, and apart from them our own.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> [tally.name for tally in tallies([check(*named_claims(["H1-lemma-15"]), Context("smoke"))])]
-    ['H1']
-    """
+    """Count the claims of each paper, of all papers together, and apart from them our own."""
     by_paper = {paper.name: [claim for claim in claims if claim.paper == paper.name] for paper in PAPERS}
     ours = by_paper.pop(OURS)
     found = [Tally.of(name, own) for name, own in by_paper.items() if own]
@@ -79,13 +73,7 @@ def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
 
 
 def meaning_of(claim: ClaimNumbers) -> str:
-    """Return what a claim's verdict means, of a divided one how many clauses are on each side.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> meaning_of(check(*named_claims(["H1-lemma-16"]), Context("smoke")))
-    'of 2 clauses 1 holds, 1 fails'
-    """
+    """Return what a claim's verdict means, of a divided one how many clauses are on each side."""
     if claim.verdict != "holds in part":
         return MEANINGS[claim.verdict]
     counts: Counter[str] = Counter(clause.verdict for clause in claim.clauses if not clause.corrected)
@@ -95,25 +83,13 @@ def meaning_of(claim: ClaimNumbers) -> str:
 
 
 def remarks(claim: ClaimNumbers) -> list[str]:
-    """Return what stands beside a verdict: that nothing here can refute the statement, how its corrected form fares.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> remarks(check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke")))
-    ['as meant: holds']
-    """
+    """Return what stands beside a verdict: that nothing here can refute the statement, how its corrected form fares."""
     meant = [] if claim.corrected is None else [f"as meant: {claim.corrected.verdict}"]
     return [*([] if claim.refutable else [IRREFUTABLE]), *meant]
 
 
 def refuted_by(claim: ClaimNumbers) -> str:
-    """Return in short what would refute the statement as printed.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> refuted_by(check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke")))
-    'largest distance of the printed derivative from autograd: > 1e-06'
-    """
+    """Return in short what would refute the statement as printed."""
     printed = [clause for clause in claim.clauses if not clause.corrected]
     refuting = [f"{clause.quantity}: {clause.refuted_if}" for clause in printed if clause.refuted_if is not None]
     more = len(refuting) - _MOST_CLAUSES
@@ -122,26 +98,12 @@ def refuted_by(claim: ClaimNumbers) -> str:
 
 
 def counterexample_of(claim: ClaimNumbers) -> Mapping[str, Any] | None:
-    """Return the points at which a claim was refuted by the quantity that fails there, if it was.
-
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> list(counterexample_of(check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke"))))
-    ['largest distance of the printed derivative from autograd']
-    """
+    """Return the points at which a claim was refuted by the quantity that fails there, if it was."""
     return claim.evidence.get("counterexample")
 
 
 def point_lines(values: Mapping[str, Any]) -> list[str]:
-    """Return nested values as lines that people read, names on the left; a table of numbers has one line per row.
-
-    >>> print(*point_lines({"n": 4, "largest_at": {"tau": 0.25}, "heads": [[1.0, 0.0], [0.5, 2 / 3]]}), sep="\\n")
-    n      4
-    largest at
-      tau  0.25
-    heads  (1, 0)
-           (0.5, 0.666667)
-    """
+    """Return nested values as lines that people read, names on the left; a table of numbers has one line per row."""
     entries = list(_entries(values))
     width = max((len(name) for name, value in entries if value), default=0) + 2
     lines = []
@@ -183,11 +145,7 @@ def _written(value: Any) -> str:
 
 
 def page_of(proof: str) -> str:
-    """Return the file of the documentation that has a proof, with the heading if one is named.
-
-    >>> page_of("explanation/bounded-readout"), page_of("docs/explanation/engines.md#error")
-    ('docs/explanation/bounded-readout.md', 'docs/explanation/engines.md#error')
-    """
+    """Return the file of the documentation that has a proof, with the heading if one is named."""
     path, mark, heading = proof.removeprefix("docs").lstrip(":/ ").partition("#")
     return f"docs/{path.removesuffix('.md')}.md{mark}{heading}"
 
@@ -196,11 +154,7 @@ def page_of(proof: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text that Markdown and HTML leave as it is, also in a cell of a table.
-
-    >>> plain("γ_p < 1")
-    'γ&#95;p &lt; 1'
-    """
+    """Return text that Markdown and HTML leave as it is, also in a cell of a table."""
     special = {ord(character): f"&#{ord(character)};" for character in "\\`*_[]|#~^"}
     return " ".join(escape(text, quote=False).translate(special).split())
 

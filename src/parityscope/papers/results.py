@@ -18,12 +18,7 @@ from parityscope.runs import DecoderTraining, Training, Work
 
 
 def work_of(figure: PaperFigure, scale: Scale) -> Work:
-    """Return what a figure needs at a scale.
-
-    >>> work = work_of(load_figure("W-figure-1"), "smoke")
-    >>> work.configs[0].ROWS, len(work.configs)
-    ('decoder-training', 4)
-    """
+    """Return what a figure needs at a scale."""
     return Work(figure.ID, tuple(config.row_config() for config in figure.CONFIGS[scale]))
 
 
@@ -31,13 +26,6 @@ def stored_rows(figure: PaperFigure, scale: Scale, store: Store) -> list[Row[Any
     """Return the rows of a figure in the order of its configs.
 
     A figure without configs draws what another command stored.
-
-    >>> import tempfile
-    >>> store, figure = Store(Path(tempfile.mkdtemp())), load_figure("H1-figure-1")
-    >>> (config,) = figure.CONFIGS["smoke"]
-    >>> store.add(config, config.run(), seconds=0.1)
-    >>> [row.numbers.label for row in stored_rows(figure, "smoke", store)]
-    [1]
     """
     if not figure.CONFIGS[scale]:
         stored: type[Config] | None = getattr(figure, "STORED", None)
@@ -48,14 +36,7 @@ def stored_rows(figure: PaperFigure, scale: Scale, store: Store) -> list[Row[Any
 
 
 def claim_check(claim: Claim, scale: Scale, store: Store) -> ClaimCheck:
-    """Return the config under which the verdict of a claim is stored.
-
-    >>> import tempfile
-    >>> from parityscope.papers.registry import named_claims
-    >>> (claim,) = named_claims(["H1-lemma-19"])
-    >>> claim_check(claim, "smoke", Store(Path(tempfile.mkdtemp())))
-    ClaimCheck(claim='H1-lemma-19', scale='smoke', rows=())
-    """
+    """Return the config under which the verdict of a claim is stored."""
     return ClaimCheck(claim=claim.id, scale=scale, rows=tuple(_keys_read(claim, scale, store)))
 
 
@@ -67,15 +48,7 @@ def _keys_read(claim: Claim, scale: Scale, store: Store) -> Iterable[str]:
 
 
 def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
-    """Return the claims checked in this store with this code, in the order of the report.
-
-    >>> import tempfile
-    >>> store = Store(Path(tempfile.mkdtemp()))
-    >>> lemma = ClaimCheck(claim="W-lemma-8", scale="smoke")
-    >>> store.add(lemma, lemma.run(), seconds=0.1)
-    >>> [claim.verdict for claim in stored_claims("smoke", store)]
-    ['holds']
-    """
+    """Return the claims checked in this store with this code, in the order of the report."""
     if not store.keys(ClaimCheck.ROWS):
         return []
     # The code of a claim takes a moment to hash: only of those that were ever checked.
@@ -87,13 +60,7 @@ def stored_claims(scale: Scale, store: Store) -> list[ClaimNumbers]:
 
 
 def stored_verdicts(scale: Scale, store: Store) -> dict[str, tuple[Scale, ClaimNumbers]]:
-    """Return the verdicts in a store by claim: of the given scale, or else of the largest; those refuted come first.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> stored_verdicts("demo", Store(Path(tempfile.mkdtemp())))
-    {}
-    """
+    """Return the verdicts in a store by claim: of the given scale, or else of the largest; those refuted come first."""
     found: dict[str, tuple[Scale, ClaimNumbers]] = {}
 
     def refutes(claim: ClaimNumbers) -> bool:
@@ -108,11 +75,7 @@ def stored_verdicts(scale: Scale, store: Store) -> dict[str, tuple[Scale, ClaimN
 
 
 def claims_context(scale: Scale, out: Path) -> Context:
-    """Return what checks may use: the scale, and the rows of `out` if there are any.
-
-    >>> claims_context("smoke", Path("nowhere")).rows("H1-figure-1")
-    ()
-    """
+    """Return what checks may use: the scale, and the rows of `out` if there are any."""
     if (out / "store").is_dir():
         return context_of(scale, Store(out / "store"))
     computed_here: dict[str, Row[Any, Any]] = {}  # several claims may ask for one training
@@ -126,12 +89,7 @@ def claims_context(scale: Scale, out: Path) -> Context:
 
 
 def context_of(scale: Scale, store: Store) -> Context:
-    """Return what checks may use where this store is at hand; rows that it lacks are computed and stored.
-
-    >>> import tempfile
-    >>> context_of("smoke", Store(Path(tempfile.mkdtemp()))).rows("H1-figure-1")
-    []
-    """
+    """Return what checks may use where this store is at hand; rows that it lacks are computed and stored."""
 
     def row(config: Config) -> Row[Any, Any]:
         found = store.row(config)
@@ -156,24 +114,12 @@ def checks_of(claims: Sequence[Claim], scale: Scale) -> Work:
 
 
 def needs_of(claims: Sequence[Claim], scale: Scale) -> Work:
-    """Return the configs whose rows the claims ask for.
-
-    >>> needs_of([], "smoke").configs
-    ()
-    """
+    """Return the configs whose rows the claims ask for."""
     return Work("trainings of claims", tuple(config for claim in claims for config in claim.needs(Context(scale))))
 
 
 def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
-    """Check a claim that reads rows, here, and store its verdict, unless that is there already.
-
-    >>> import tempfile
-    >>> from parityscope.papers.registry import named_claims
-    >>> store, (claim,) = Store(Path(tempfile.mkdtemp())), named_claims(["W-figure-7"])
-    >>> check_with_rows(claim, "smoke", store)
-    >>> [one.verdict for one in stored_claims("smoke", store)]
-    ['not testable here']
-    """
+    """Check a claim that reads rows, here, and store its verdict, unless that is there already."""
     config = claim_check(claim, scale, store)
     if config not in store:
         found = check(claim, context_of(scale, store))
@@ -181,17 +127,7 @@ def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
 
 
 def is_stale(row: StoredRow, store: Store) -> bool | None:
-    """Say whether a row's config has another address today; none where that is not known, as of the configs of a spec.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> store, config = Store(Path(tempfile.mkdtemp())), WorkedExample()
-    >>> store.add(config, config.run(), seconds=0.1)
-    >>> store.add_rows([StoredRow("H1-figure-1", {"temperature": 0.5}, {}, code="5d41"), StoredRow("my-sweep", {}, {})])
-    >>> [is_stale(row, store) for row in sorted(store.rows(), key=lambda row: -row.finished)]
-    [False, True, None]
-    """
+    """Say whether a row's config has another address today; none where that is not known, as of the configs of a spec."""
     kind = config_class(row.experiment)
     if kind is None:
         return None
@@ -210,11 +146,7 @@ def is_stale(row: StoredRow, store: Store) -> bool | None:
 
 @cache
 def config_class(rows: str) -> type[Config] | None:
-    """Return the class of the project's own configs whose rows are stored under a name.
-
-    >>> config_class("training").__name__, config_class("H1-figure-1").__name__, config_class("my-sweep")
-    ('Training', 'WorkedExample', None)
-    """
+    """Return the class of the project's own configs whose rows are stored under a name."""
     shared: tuple[type[Config], ...] = (Training, DecoderTraining, ClaimCheck)
     found = next((kind for kind in shared if rows == kind.ROWS), None)
     # Our names begin as those of figures and papers do; for any other the figures need not be loaded.

@@ -24,12 +24,6 @@ class ParitySequences:
     b_{i_1}, b_{i_1} ⊕ b_{i_2}, …; n + k + 1 tokens. The text predicts the k partial XORs; the published code also
     predicts the 0 before them, k + 1 labels. Without (Definition 1): b_1 … b_n, 0, parity in the text; the code leaves
     the 0 out. The secret is 0-based and keeps its order.
-
-    >>> task = ParitySequences(n=5, secret=(0, 1, 3))
-    >>> task.tokens(torch.tensor([[0, 1, 0, 1, 0]])).tolist()  # W, Section 2
-    [[0, 1, 0, 1, 0, 0, 0, 1, 0]]
-    >>> ParitySequences(5, (0, 1, 3), chain_of_thought=False).tokens(torch.tensor([[0, 1, 0, 1, 0]])).tolist()
-    [[0, 1, 0, 1, 0, 0, 0]]
     """
 
     n: int
@@ -46,11 +40,7 @@ class ParitySequences:
     def of(
         cls, problem: Parity, *, order: tuple[int, ...] | None = None, chain_of_thought: bool = True
     ) -> ParitySequences:
-        """Return a problem's sequences in the text's format; `order` permutes the ascending support.
-
-        >>> ParitySequences.of(Parity(6, (1, 4)), order=(1, 0)).secret
-        (4, 1)
-        """
+        """Return a problem's sequences in the text's format; `order` permutes the ascending support."""
         order = tuple(range(problem.k)) if order is None else order
         if sorted(order) != list(range(problem.k)):
             raise InvalidInput(f"order must be a permutation of 0 to {problem.k - 1}, got {order}")
@@ -73,13 +63,7 @@ class ParitySequences:
 
     @property
     def label_positions(self) -> Int64[Tensor, " labels"]:
-        """The positions whose next token is supervised.
-
-        >>> ParitySequences(5, (0, 1, 3)).label_positions.tolist()
-        [5, 6, 7]
-        >>> ParitySequences(5, (0, 1, 3), format="code").label_positions.tolist()
-        [4, 5, 6, 7]
-        """
+        """The positions whose next token is supervised."""
         code_chain = self.chain_of_thought and self.format == "code"
         first = self.n - 1 if code_chain else self.prompt_length - 1
         return torch.arange(first, self.length - 1)
@@ -101,12 +85,7 @@ class ParitySequences:
 
 
 def draw_secret(n: int, k: int, seed: int) -> tuple[int, ...]:
-    """Return the ascending secret of one seed.
-
-    >>> secret = draw_secret(20, 6, seed=0)
-    >>> len(set(secret)), list(secret) == sorted(secret), secret == draw_secret(20, 6, seed=0)
-    (6, True, True)
-    """
+    """Return the ascending secret of one seed."""
     return Parity.random(n, k, seeded_generator(seed, "support")).support
 
 
@@ -117,11 +96,6 @@ class HeldOut:
     form modulo 2^64 above. Equal inputs have equal fingerprints, so refusing every drawn input whose fingerprint is
     held out makes the two sets disjoint with certainty (an unequal input is refused with probability about
     count/2^64, and only for n > 62).
-
-    >>> held_out = HeldOut(20, count=100, seed=0)
-    >>> x = held_out.draw(5000, torch.Generator().manual_seed(1))
-    >>> bool(torch.isin(held_out.fingerprint(x), held_out.fingerprint(held_out.bits)).any())
-    False
     """
 
     def __init__(self, n: int, count: int, seed: int) -> None:

@@ -47,12 +47,7 @@ _ONE_PARSES = Lock()
 
 @cache
 def code_of(module: str, name: str) -> str:
-    """Return a hash of the definition `name` of `module` and of every definition it can reach.
-
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> code_of(WorkedExample.__module__, "WorkedExample") == WorkedExample().code()
-    True
-    """
+    """Return a hash of the definition `name` of `module` and of every definition it can reach."""
     found = reached(module, name)
     hashes, kinds = dict.fromkeys(found, ""), 0
     # Definitions name each other in circles: every round tells apart what names something that was told apart before.
@@ -68,11 +63,7 @@ def _hash(lines: Iterable[str]) -> str:
 
 @cache
 def reached(module: str, name: str) -> Mapping[Definition, tuple[str, tuple[Definition, ...]]]:
-    """Return the definitions that `name` of `module` can reach: the text of each, and those that it names in turn.
-
-    >>> list(reached("parityscope.core.errors", "MissingExtra"))
-    [('parityscope.core.errors', 'MissingExtra'), ('parityscope.core.errors', 'InvalidInput')]
-    """
+    """Return the definitions that `name` of `module` can reach: the text of each, and those that it names in turn."""
     own = module.split(".", maxsplit=1)[0]
     waiting = [one for one, _ in _leads_to(f"{module}.{name.split('.', maxsplit=1)[0]}", own)]
     found: dict[Definition, tuple[str, tuple[Definition, ...]]] = {}
@@ -284,15 +275,7 @@ def _is_docstring(node: object) -> bool:
 
 
 def code_of_value(value: object) -> str:
-    """Return a hash of all source and settings that decide what a function, or a value with functions in it, does.
-
-    >>> code_of_value(partial(round, ndigits=2)) == code_of_value(partial(round, ndigits=3))
-    False
-    >>> code_of_value(object())
-    Traceback (most recent call last):
-    parityscope.core.errors.InvalidInput: a value of type object cannot be part of a row's address: use numbers, text, \
-lists, dicts, dataclasses, and functions that are defined in files
-    """
+    """Return a hash of all source and settings that decide what a function, or a value with functions in it, does."""
     return _hash(_parts(value))
 
 

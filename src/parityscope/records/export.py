@@ -115,12 +115,7 @@ def _tensor(dtype: str, shape: list[int], values: list[Any]) -> Tensor:
 
 
 def flat(row: StoredRow) -> dict[str, Any]:
-    """Return a row as one level of columns: what is within an object gets a dotted name, lists are JSON text.
-
-    >>> row = flat(StoredRow("demo", {"n": 3, "recipe": {"learning_rate": 0.1}}, {"found": [1, 2]}))
-    >>> row["config.recipe.learning_rate"], row["numbers.found"]
-    (0.1, '[1, 2]')
-    """
+    """Return a row as one level of columns: what is within an object gets a dotted name, lists are JSON text."""
     columns: dict[str, Any] = {"experiment": row.experiment}
     for prefix, values in (("config", row.config), ("numbers", row.numbers), ("versions", row.versions)):
         for name, value in values.items():
@@ -146,13 +141,6 @@ def write_numbers(rows: Sequence[Row[Any, Any]], folder: Path, name: str) -> Non
     """Write the numbers of a figure beside it: configs and numbers as NAME.csv, arrays, if any, as NAME.npz.
 
     The arrays of the third row are called `2.NAME`.
-
-    >>> import tempfile
-    >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
-    >>> folder, config = Path(tempfile.mkdtemp()), WorkedExample()
-    >>> write_numbers([Row.of(config, config.run())], folder, "example")
-    >>> sorted(path.name for path in folder.iterdir())
-    ['example.csv', 'example.npz']
     """
     plain = [
         {**_leaves("config", one.config.model_dump(mode="json")), **_leaves("numbers", one.numbers.model_dump())}
@@ -176,12 +164,6 @@ def export_rows(rows: Sequence[StoredRow], path: Path, more: Mapping[str, Sequen
     """Write rows to a .csv or .parquet file, or as event files into a folder that has no such ending.
 
     Files may have more columns, one value for each row.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
-    >>> export_rows([StoredRow("demo", {"n": 3}, {"risk": 0.5})], path)
-    >>> path.read_text().splitlines()
-    ['experiment,config.n,numbers.risk,code,finished,seconds,traceback', 'demo,3,0.5,,0.0,0.0,']
     """
     if not rows:
         raise InvalidInput("there are no rows to export")

@@ -25,13 +25,6 @@ def repair(folder: Path) -> tuple[int, Path | None]:
     """Copy every sound row of a damaged store into a new file; return how many, and where the old file is now.
 
     The old file is kept under another name. A store that is not damaged stays as it is, and there is no old file.
-
-    >>> import tempfile
-    >>> from parityscope.records import StoredRow
-    >>> store = Store(Path(tempfile.mkdtemp()))
-    >>> store.add_rows([StoredRow("demo", {"n": n}, {"risk": 1 / n}) for n in (1, 2)])
-    >>> repair(store.path)
-    (2, None)
     """
     try:
         store = Store(folder)

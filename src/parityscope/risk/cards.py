@@ -82,19 +82,11 @@ ENGINE_NAMES = (AUTO, *CARDS)
 
 
 def engine_help() -> str:
-    """Return the list of engines for a help text.
-
-    >>> engine_help().split("; ")[0]
-    'auto: the cheapest that covers the job'
-    """
+    """Return the list of engines for a help text."""
     return "; ".join(["auto: the cheapest that covers the job", *(f"{card.name}: {card.summary}" for card in _ALL)])
 
 
 def engine_table() -> str:
-    """Return the table of the docs, in Markdown.
-
-    >>> print(engine_table().splitlines()[2])
-    | `enumerate` | every model and loss, n ≤ 26 | 2^n | rounding |
-    """
+    """Return the table of the docs, in Markdown."""
     rows = [f"| `{card.name}` | {card.covers} | {card.cost} | {card.error} |" for card in _ALL]
     return "\n".join(["| engine | covers | cost | error |", "|---|---|---|---|", *rows]) + "\n"

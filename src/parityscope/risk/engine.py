@@ -31,16 +31,7 @@ _FIT = 0.02  # seconds: the share of a fit that one of many calls pays
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is asked: the mean of a loss, or the share of right signs, of a model over a law.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> job = Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1))), named_loss("hinge"))
-    >>> job.n, job.k, job.count, job.reach, job.exact
-    (6, 2, 1, (0.0, 2.0), True)
-    """
+    """What is asked: the mean of a loss, or the share of right signs, of a model over a law."""
 
     model: nn.Module
     law: Law

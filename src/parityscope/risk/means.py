@@ -22,9 +22,6 @@ class Mean(NamedTuple):
 
     Without `by_weight` the value carries its own gradient, if anybody asked for one. `error_bound` is the value's;
     `gradient_bound` holds for every entry of both gradients, and is infinite where nothing is proved of them.
-
-    >>> Mean(torch.tensor([0.5]), by_weight=None, by_offset=None).error_bound  # exact, no gradient wanted
-    0.0
     """
 
     value: Tensor
@@ -85,16 +82,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, score: AdditiveScore, law: Law) -> Runs:
-        """Broadcast a score against the problems.
-
-        >>> from parityscope.models import Cosine
-        >>> from parityscope.risk.law import law_of
-        >>> from parityscope.problems import Parity
-        >>> score = AdditiveScore(torch.ones(6), torch.zeros(()), Cosine())
-        >>> runs = Runs.of(score, law_of([Parity(6, (0, 1)), Parity(6, (4, 5))]))  # one score, two problems
-        >>> tuple(runs.weights.shape), tuple(runs.offset.shape), tuple(runs.shape)
-        ((2, 6), (2,), (2,))
-        """
+        """Broadcast a score against the problems."""
         # numpy's: torch.broadcast_shapes imports sympy, a second on the first call
         shape = torch.Size(np.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1]))
         weights = score.weights.expand(*shape, law.n).reshape(-1, law.n)

@@ -32,23 +32,6 @@ def answer(job: Job, name: str) -> tuple[Mean, str]:
     """Return the mean by the named engine, or by the one that `auto` takes; and the engine's name.
 
     For f(S) = 1 − S and weights that add up to at most 2, the hinge never clips: the risk is 1 + E[yS] = 1 − c_i/2.
-
-    >>> from parityscope.models import AdditiveScore, Readout
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> class Line(Readout):
-    ...     def forward(self, S):
-    ...         return 1 - S
-    ...     def piecewise_linear(self):
-    ...         return PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)
-    >>> class Model(torch.nn.Module):
-    ...     def additive_score(self):
-    ...         return AdditiveScore(torch.full((100,), 0.02, dtype=torch.float64), torch.zeros(()), Line())
-    >>> mean, engine = answer(Job(Model(), law_of(Parity(100, (7,))), named_loss("hinge")), "auto")
-    >>> round(mean.value.item(), 12), engine
-    (0.99, 'grouped')
     """
     if name not in ENGINE_NAMES:
         raise InvalidInput(f"unknown engine {name!r}: choose one of {', '.join(ENGINE_NAMES)}")

@@ -78,13 +78,6 @@ def sample_mean(
     """Return each run's mean loss on its own examples, differentiable in the score's weights.
 
     Bits stay one byte each; only a chunk of rows at a time becomes floating point.
-
-    >>> from parityscope.models import Triangle
-    >>> score = AdditiveScore(torch.tensor([[1.0, 0.0]], dtype=torch.float64), torch.zeros(1), Triangle(1))
-    >>> x = torch.tensor([[[0, 1], [1, 1], [1, 0]]], dtype=torch.int8)
-    >>> y = torch.tensor([[1, -1, 1]], dtype=torch.int8)  # ŷ = 1, −1, −1: the last one loses 2
-    >>> round(sample_mean(score, x, y, named_loss("hinge")).item(), 9)
-    0.666666667
     """
     weights, offset = score.weights.detach(), score.offset.detach()
     value = weights.new_zeros(weights.shape[:-1])

@@ -22,14 +22,6 @@ def worst_loss(score: AdditiveScore | None, law: Law) -> Float[Tensor, "*runs"] 
     """Return the largest hinge loss over all inputs with noiseless labels, or None where there is no certificate.
 
     Exact while D ≤ 2; beyond, the bound 2 that holds for every bounded readout.
-
-    >>> from parityscope.models import Triangle
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> c = torch.tensor([0.9, 0.1, 1.0], dtype=torch.float64)
-    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
-    >>> round(float(worst_loss(score, law_of(Parity(3, (0, 2))))), 9)
-    0.2
     """
     if score is None:
         return None
@@ -46,14 +38,6 @@ def certified_by_worst_loss(score: AdditiveScore | None, law: Law) -> Bool[Tenso
     """Say which runs classify every single input right: the worst of them loses less than 1, beyond rounding.
 
     A worst loss of 1 is a prediction of 0, which is not right; such a run is not certified on any processor.
-
-    >>> from parityscope.models import Triangle
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> c = torch.tensor([[0.8, 0.2, 1.0], [0.75, 0.5, 0.75]], dtype=torch.float64)  # the second loses 1 at (1, 1, 0)
-    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
-    >>> certified_by_worst_loss(score, law_of([Parity(3, (0, 2))] * 2)).tolist()
-    [True, False]
     """
     worst = worst_loss(score, law)
     if worst is None:

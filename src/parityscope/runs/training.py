@@ -25,12 +25,7 @@ Watched = Literal["risk", "attention", "weights", "learned"]
 
 
 class TrainingNumbers(Numbers):
-    """What a training found, one entry per seed.
-
-    >>> numbers = training("bounded", 8, 2, seeds=range(3)).run().numbers
-    >>> str(numbers.share), numbers.recovered
-    ('3/3 (44%–100%)', (True, True, True))
-    """
+    """What a training found, one entry per seed."""
 
     supports: tuple[tuple[int, ...], ...]
     found: tuple[tuple[int, ...], ...]

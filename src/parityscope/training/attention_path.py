@@ -56,13 +56,7 @@ class NamedSet(NamedTuple):
 
 
 def named_set(x: Int8[Tensor, "count n"], y: Int8[Tensor, " count"], k: int) -> NamedSet:
-    """Return the k positions whose parity the examples support best, among the ends of n paths.
-
-    >>> from parityscope.problems import Parity
-    >>> x, y = Parity(30, (4, 9, 20), noise=0.1).sample(400, torch.Generator().manual_seed(0))
-    >>> named_set(x, y, 3).support
-    (4, 9, 20)
-    """
+    """Return the k positions whose parity the examples support best, among the ends of n paths."""
     count, n = x.shape
     named = torch.zeros(1, 0, dtype=torch.int64)
     while named.shape[1] < k:
@@ -80,12 +74,7 @@ def named_set(x: Int8[Tensor, "count n"], y: Int8[Tensor, " count"], k: int) -> 
 def path_gradients(
     x: Int8[Tensor, "count n"], y: Int8[Tensor, " count"], named: Int64[Tensor, "paths m"], k: int
 ) -> Float[Tensor, "paths n"]:
-    """Return the gradient of the empirical correlation where attention has named some positions, −∞ at those.
-
-    >>> x, y = torch.tensor([[0, 1], [1, 1]], dtype=torch.int8), torch.tensor([-1, 1], dtype=torch.int8)
-    >>> path_gradients(x, y, torch.tensor([[1]]), 2).tolist()  # y = s₀·s₁
-    [[1.0, -inf]]
-    """
+    """Return the gradient of the empirical correlation where attention has named some positions, −∞ at those."""
     (count, n), (paths, m) = x.shape, named.shape
     left = k - m
     # ε = πλ/(2(n − |A|)) with the λ of the strongest signal; the last gradient is the correlation itself.
@@ -113,9 +102,6 @@ class Evidence(NamedTuple):
         Their parity's correlation with the labels, in standard errors of chance; infinite for a population.
     chance : Tensor (runs,)
         At most so probable is it that some candidate does as well on labels that are coin flips.
-
-    >>> evidence_of([NamedSet.of((1, 3), 0.5, examples=400, n=10)], sizes=1).sentences()
-    ('k = 2, z = 10.0, chance ≤ 9e-21',)
     """
 
     k: Int64[Tensor, " runs"]

@@ -20,13 +20,7 @@ _OF_A_MODEL = ("positions", "numbers_per_head", "heads", "mass", "readout", "smo
 
 
 def build_model(recipe: Recipe | Sequence[Recipe], n: int, k: int, seeds: Sequence[int]) -> ParityTransformer:
-    """Return a transformer with a leading run axis, one run per seed; with one recipe for all, or one per seed.
-
-    >>> from parityscope.training.recipes import named_recipe
-    >>> recipe = named_recipe("as-coded").resolved(8, 2)
-    >>> tuple(build_model(recipe, 8, 2, range(5)).attention().shape)
-    (5, 2, 8)
-    """
+    """Return a transformer with a leading run axis, one run per seed; with one recipe for all, or one per seed."""
     recipes = [recipe] if isinstance(recipe, Recipe) else list(recipe)
     recipe = recipes[0]
     assert recipe.heads is not None

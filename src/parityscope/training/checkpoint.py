@@ -26,12 +26,7 @@ _folder: ContextVar[Path | None] = ContextVar("checkpoint folder", default=None)
 
 @contextmanager
 def checkpoints_in(folder: Path | None) -> Iterator[None]:
-    """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was.
-
-    >>> with checkpoints_in(Path("runs")):
-    ...     str(checkpoint_folder())
-    'runs'
-    """
+    """Give the long trainings within a place for their checkpoints, so that a killed one goes on where it was."""
     token = _folder.set(folder)
     try:
         yield
@@ -102,14 +97,7 @@ def _load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimise
 
 @dataclass
 class Keeper:
-    """Keeps a training on disk, if it has a place there: model, optimiser and the tensors of its state.
-
-    >>> model = nn.Linear(2, 1)
-    >>> nowhere = Keeper(None, {"seeds": [0, 1]}, model, torch.optim.SGD(model.parameters()))
-    >>> nowhere.save({"step": torch.tensor(7)})
-    >>> nowhere.stored() is None, nowhere.due()
-    (True, False)
-    """
+    """Keeps a training on disk, if it has a place there: model, optimiser and the tensors of its state."""
 
     path: Path | None
     config: dict[str, Any]
@@ -137,15 +125,7 @@ class Keeper:
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a checkpoint and the config stored with them.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     place = Path(folder, "run")
-    ...     write_atomically(place, save({"state.step": torch.tensor(3)}, {"config": '{"n": 2}'}))
-    ...     read_tensors(place)
-    ({'state.step': tensor(3)}, {'n': 2})
-    """
+    """Return the tensors of a checkpoint and the config stored with them."""
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())

@@ -35,12 +35,7 @@ _KEPT, _LARGEST_MMAP_THRESHOLD = 2**30, 2**25
 
 
 class DecoderSettings(BaseModel):
-    """Everything that decides a training of a decoder on parity sequences.
-
-    >>> config = DecoderSettings(n=20, k=6, steps=100)
-    >>> config.task().length, config.rate_at(0), config.rate_at(50)  # n + 1 + k tokens; the rate falls to 0
-    (27, 0.0003, 0.00015)
-    """
+    """Everything that decides a training of a decoder on parity sequences."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -163,10 +158,6 @@ def train_decoder(
 
     Every batch is a function of the seed and the step, so a training goes on from its checkpoint to the same numbers
     as one that never stopped. Without `checkpoint` the folder of `checkpoints_in` is used, if there is one.
-
-    >>> run = train_decoder(DecoderSettings(n=6, k=1, width=32, learning_rate=3e-3, steps=60, held_out=16))
-    >>> run.accuracy
-    1.0
     """
     started, cpu_started = time.perf_counter(), time.process_time()
     place = checkpoint or _default_checkpoint(config)
@@ -310,14 +301,6 @@ def teacher_forced(model: GPT, positions: Int64[Tensor, " labels"], tokens: Int6
     """Return the share of tokens after `positions` that are right, fed the true past.
 
     Of a decoder that is far from right only the first 2048 tokens are looked at; 1 means all of them, always.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> with torch.no_grad():
-    ...     _ = model.wte.zero_()  # both tokens equally likely: it says 0
-    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))  # chains 0 0 and 1 1
-    >>> teacher_forced(model, task.label_positions, tokens)
-    0.5
     """
     glance = max(1, _GLANCE_TOKENS // len(positions))
     right = _right(model, positions, tokens[:glance])
@@ -333,15 +316,7 @@ def _right(model: GPT, positions: Tensor, tokens: Tensor) -> int:
 
 
 def free_running(model: GPT, task: ParitySequences, tokens: Int64[Tensor, "batch T"]) -> float:
-    """Return the share of answers that are right, fed the model's own chain.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> with torch.no_grad():
-    ...     _ = model.wte.zero_()
-    >>> free_running(model, task, task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]])))
-    0.5
-    """
+    """Return the share of answers that are right, fed the model's own chain."""
     generated = model.generate(tokens[:, : task.prompt_length], task.length - task.prompt_length)
     return float((generated[:, -1] == tokens[:, -1]).double().mean())
 
@@ -357,13 +332,6 @@ def by_token_stood_on(
 
     A link copies its secret bit where it stands on a 0 and negates it where it stands on a 1. The first link always
     stands on a 0 and is left out. Rows: right, attention (of the head that gives most); columns: on 0, on 1.
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> model = GPT(task.length, width=8, generator=torch.Generator().manual_seed(0))
-    >>> tokens = task.tokens(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]]))
-    >>> found = by_token_stood_on(model, task, tokens, model.attention(tokens[:, :-1]))
-    >>> [f"{share:.1f}" for share in found[1]]  # almost even attention on six tokens
-    ['0.2', '0.2']
     """
     links = torch.arange(task.n + 1, task.length - 1, device=tokens.device)
     right = model(tokens, links).argmax(-1) == tokens[:, links + 1]
@@ -383,9 +351,6 @@ def keep_freed_memory() -> bool:
 
     By default large buffers go back and every step faults all their pages in again: 10 of the 58 ms of a decoder's
     step (width 128, 12 links, batch 256). Other C libraries are left as they are.
-
-    >>> keep_freed_memory() in (True, False)
-    True
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

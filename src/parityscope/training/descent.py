@@ -16,12 +16,7 @@ from parityscope.training.steps.first_order import Adam, GradientDescent, Normal
 
 
 class Evaluation(NamedTuple):
-    """What one evaluation gives per run: the value that descends, and the risk that is watched.
-
-    >>> correlation = torch.tensor([0.5, 1.0])
-    >>> Evaluation(objective=-correlation.log(), risk=1 - correlation).risk.tolist()
-    [0.5, 0.0]
-    """
+    """What one evaluation gives per run: the value that descends, and the risk that is watched."""
 
     objective: Tensor
     risk: Tensor
@@ -58,14 +53,7 @@ Objective = Callable[[], Evaluation]
 
 @dataclass
 class TrainingState:
-    """Everything a training needs to go on: it is what a checkpoint stores.
-
-    >>> state = TrainingState.fresh(runs=3)
-    >>> state.step = 12
-    >>> state.stop(torch.tensor([False, True, False]))
-    >>> state.finished_at.tolist(), state.active.tolist()
-    ([-1, 12, -1], [True, False, True])
-    """
+    """Everything a training needs to go on: it is what a checkpoint stores."""
 
     step: int
     finished_at: Tensor  # (runs,) the step a run stopped at, −1 while it goes on
@@ -148,16 +136,7 @@ _OPTIMISERS: dict[str, Callable[[list[nn.Parameter], float, _Betas], Optimiser]]
 
 
 def make_optimiser(model: nn.Module, *recipes: Recipe) -> Optimiser:
-    """Return the optimiser of a recipe, or of one per run: at the largest of their rates, see `step_scale`.
-
-    >>> from parityscope.training.recipes import RECIPES
-    >>> model = nn.ParameterList([torch.ones(2, 1)])  # two runs of one number
-    >>> optimiser = make_optimiser(model, RECIPES["as-written"].overridden(learning_rate=0.5))
-    >>> model[0].sum().backward()
-    >>> optimiser.step()
-    >>> model[0].flatten().tolist()  # 1 − rate·gradient
-    [0.5, 0.5]
-    """
+    """Return the optimiser of a recipe, or of one per run: at the largest of their rates, see `step_scale`."""
     recipe, parameters = recipes[0], [p for p in model.parameters() if p.requires_grad]
     if isinstance(recipe.optimiser, Part):
         made = recipe.optimiser.value(parameters)
@@ -184,12 +163,6 @@ def step_scale(recipes: Sequence[Recipe]) -> Callable[[int], Tensor | float]:
 
     A step is proportional to the learning rate in all optimisers here, so that this is what another rate would do. One
     of your own, and steps that are searched, are whole at a rate of 1.
-
-    >>> from parityscope.training.recipes import RECIPES
-    >>> slow, fast = (RECIPES["bounded"].overridden(learning_rate=r, schedule="linear") for r in (0.1, 0.4))
-    >>> scale = step_scale([slow, fast])
-    >>> scale(0).tolist(), scale(1500).tolist()  # of 3000 steps
-    ([0.25, 1.0], [0.125, 0.5])
     """
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
     own, steps = recipe.schedule, int(recipe.steps)
@@ -200,11 +173,7 @@ def step_scale(recipes: Sequence[Recipe]) -> Callable[[int], Tensor | float]:
 
 
 def shares_of(rates: Sequence[float], rate: float) -> Tensor | float:
-    """Return every run's share of a rate; one number where they have the same.
-
-    >>> shares_of([0.1, 0.2], 0.2).tolist(), shares_of([0.2, 0.2], 0.2)
-    ([0.5, 1.0], 1.0)
-    """
+    """Return every run's share of a rate; one number where they have the same."""
     if len(set(rates)) == 1:
         return 1.0 if rates[0] == rate else rates[0] / rate
     return torch.tensor(rates, dtype=torch.float64) / rate
@@ -227,16 +196,6 @@ def descend(
     A run stops when its risk falls below `stop_risk`, or below `patience_below` and then no further for the rule's
     `patience`, or when the optimiser's search is stuck; one whose risk or gradient is no longer finite is marked as
     diverged and keeps its last finite parameters. Every step is multiplied by `scale`, one number or one per run.
-
-    >>> from parityscope.training.recipes import RECIPES
-    >>> recipe = RECIPES["as-written"].overridden(learning_rate=0.25, steps=50, stop_risk=0.01)
-    >>> model = nn.ParameterList([torch.tensor([[1.0], [4.0]])])  # two runs, risk x²: each step halves x
-    >>> def squares():
-    ...     risk = model[0].square().sum(-1)
-    ...     return Evaluation(risk, risk)
-    >>> state = descend(model, squares, recipe, TrainingState.fresh(2), make_optimiser(model, recipe))
-    >>> state.finished_at.tolist(), model[0].flatten().tolist()
-    ([4, 6], [0.0625, 0.0625])
     """
     while True:
         evaluation = objective()

@@ -10,11 +10,7 @@ from pydantic import AfterValidator
 
 
 class Sizes(NamedTuple):
-    """What a formula may depend on: the problem, and what is resolved before it, in this order.
-
-    >>> Sizes(n=20, k=3, smoothing=0.0, heads=3).n
-    20
-    """
+    """What a formula may depend on: the problem, and what is resolved before it, in this order."""
 
     n: int
     k: int
@@ -105,11 +101,7 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
 
 
 def formula_of(field: str, name: str) -> Formula:
-    """Return the formula that a field of a recipe knows by this name.
-
-    >>> formula_of("steps", "max(3000, 20n)").description
-    'longer for many bits'
-    """
+    """Return the formula that a field of a recipe knows by this name."""
     for formula in FORMULAS[field]:
         if formula.name == name:
             return formula
@@ -117,21 +109,12 @@ def formula_of(field: str, name: str) -> Formula:
 
 
 def resolved_value(field: str, value: float | str, sizes: Sizes) -> float:
-    """Return the number a field stands for.
-
-    >>> sizes = Sizes(n=200, k=3, smoothing=0.0, heads=3)
-    >>> resolved_value("steps", "max(3000, 20n)", sizes), resolved_value("steps", 7, sizes)
-    (4000, 7)
-    """
+    """Return the number a field stands for."""
     return formula_of(field, value).value(sizes) if isinstance(value, str) else value
 
 
 def described(field: str) -> str:
-    """Return the formulas of a field for its description.
-
-    >>> described("temperature")
-    "1/n: H1's sharp start, Theorem 5 with c₁ = 1; n/4: H1's published code"
-    """
+    """Return the formulas of a field for its description."""
     return "; ".join(f"{formula.name}: {formula.description}" for formula in FORMULAS[field])
 
 

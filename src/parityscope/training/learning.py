@@ -328,13 +328,7 @@ def train(
     on_record: Callable[[int, ParityTransformer], None] | None = None,
     record_every: int = 10,
 ) -> LearnedRuns:
-    """Train with resolved recipes, one for all seeds or one per seed: what a stored row needs of `learn`.
-
-    >>> from parityscope.training.recipes import RECIPES
-    >>> run = train([Parity(12, (1, 5, 6))], [RECIPES["bounded"].resolved(12, 3)], [0])
-    >>> run.found.tolist()
-    [[1, 5, 6]]
-    """
+    """Train with resolved recipes, one for all seeds or one per seed: what a stored row needs of `learn`."""
     options = _Options(Source(samples, batch), tolerance=tolerance, on_record=on_record, record_every=record_every)
     return _trained(tuple(problems), recipes, tuple(seeds), options)
 

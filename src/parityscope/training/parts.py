@@ -41,15 +41,6 @@ class Part:
         The arguments of a partial, or the attributes of an object.
     value : any
         The part itself; None: to be imported when it is needed.
-
-    >>> from fractions import Fraction
-    >>> part = Part.of(partial(Fraction, denominator=4))
-    >>> part, part.addressable, part.settings, part.value(3)
-    (fractions:Fraction, True, {'keywords': {'denominator': 4}}, Fraction(3, 4))
-    >>> Part.recorded({"part": "somebodys:Readout", "source": "5d41402abc4b2a76"})
-    somebodys:Readout (not loaded)
-    >>> Part.of(lambda step: 1 / step).record()
-    {'part': 'parityscope.training.parts:<lambda>', 'source': 'not addressable'}
     """
 
     def __init__(self, name: str, source: str, settings: Mapping[str, Any], value: Any = None) -> None:

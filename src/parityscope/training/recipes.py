@@ -375,11 +375,7 @@ AS_WRITTEN_GRID: tuple[dict[str, float], ...] = tuple(
 
 
 def named_recipe(name: str) -> Recipe:
-    """Return the recipe called `name`.
-
-    >>> named_recipe("as-written").optimiser
-    'gradient-descent'
-    """
+    """Return the recipe called `name`."""
     if name not in RECIPES:
         raise InvalidInput(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}")
     return RECIPES[name]

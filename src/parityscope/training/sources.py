@@ -48,15 +48,7 @@ _ON_LOG_C: dict[str, Callable[[ParityTransformer, Law], Stepper]] = {
 def population_objective(
     model: ParityTransformer, problems: Sequence[Parity], loss: str, engine: str = "auto", tolerance: float = 1e-9
 ) -> Objective:
-    """Return the objective on all 2^n inputs; log-correlation watches the hinge risk.
-
-    >>> from parityscope.models import Cosine
-    >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention over two bits, one hidden: C = ½
-    >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
-    >>> value, risk = population_objective(model, [Parity(2, (0,))], "log-correlation")()
-    >>> round(value.item(), 6), round(risk.item(), 6)
-    (0.693147, 0.5)
-    """
+    """Return the objective on all 2^n inputs; log-correlation watches the hinge risk."""
     # The law is made once: stacking the masks of hundreds of runs at every step would cost more than the risk.
     if loss != "log-correlation":
         noisy = law_of(problems)
@@ -98,15 +90,7 @@ def sample_objective(
     *,
     wide_phase: bool,
 ) -> Objective:
-    """Return the objective on drawn examples, each run on its own.
-
-    >>> from parityscope.models import Cosine
-    >>> directions = torch.zeros(1, 1, 2, dtype=torch.float64)  # uniform attention: ŷ = cos(π(x₁ + x₂)/2)
-    >>> model = ParityTransformer(2, 1, directions=directions, readout=Cosine())
-    >>> x, y = torch.tensor([[[0, 0], [1, 1]]], dtype=torch.int8), torch.tensor([[1, 1]], dtype=torch.int8)
-    >>> round(sample_objective(model, x, y, "hinge", wide_phase=False)().risk.item(), 12)  # losses 0 and 2
-    1.0
-    """
+    """Return the objective on drawn examples, each run on its own."""
     chosen = named_loss(loss)
 
     def descend_on_examples() -> Evaluation:
@@ -151,13 +135,6 @@ def online_objective(
     """Return the objective of stochastic descent: `batch` fresh examples per run and step, none seen twice.
 
     Every run draws from its own seed's data stream, so it is the same alone or among others.
-
-    >>> from parityscope.models import Cosine
-    >>> model = ParityTransformer(6, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
-    >>> objective = online_objective(model, [Parity(6, (0, 1))], [0], 64, "hinge", wide_phase=False)
-    >>> first, second = objective().objective, objective().objective
-    >>> bool((first != second).all())  # other examples
-    True
     """
     chosen = named_loss(loss)
     generators = [seeded_generator(seed, "data") for seed in seeds]
@@ -179,12 +156,6 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
     Its expectation against y is the same product of sines and cosines, but from few examples a diffuse start gives a
     far stronger signal at λ ≈ (2/π)√((k−1)·n) than at λ = k. Here n is the effective number of attended positions
     1/Σγ̄², so λ falls to k by itself as attention concentrates.
-
-    >>> from parityscope.models import Cosine
-    >>> model = ParityTransformer(100, 2, directions=torch.zeros(1, 2, 2, dtype=torch.float64), readout=Cosine())
-    >>> score = widened_score(model)
-    >>> round(score.weights.sum().item(), 4), round(2 / math.pi * 100**0.5, 4)  # λ at uniform attention
-    (6.3662, 6.3662)
     """
     if model.readout.cosine_series() != COSINE:
         raise InvalidInput("wide_phase widens the phase of cos(πS): set wide_phase=False for another readout")
@@ -198,11 +169,7 @@ def widened_score(model: ParityTransformer) -> AdditiveScore:
 
 
 class Source(NamedTuple):
-    """Where a training's gradients come from.
-
-    >>> Source(samples=100, batch=None).patience_below  # six standard deviations of a correlation that is pure chance
-    0.4
-    """
+    """Where a training's gradients come from."""
 
     samples: int | None
     batch: int | None

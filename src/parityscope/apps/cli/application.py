@@ -89,11 +89,7 @@ def scale_option(text: str) -> Any:
 
 
 def errors(quiet: bool) -> Console:
-    """Return where progress goes: standard error, or nowhere.
-
-    >>> errors(True).quiet, errors(False) is ERRORS
-    (True, True)
-    """
+    """Return where progress goes: standard error, or nowhere."""
     return Console(quiet=True) if quiet else ERRORS
 
 

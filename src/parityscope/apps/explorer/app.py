@@ -54,11 +54,7 @@ _HEADERS = {
 
 
 def create_app(store: Path | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
-    """Return the application for one user; `hosts` are the names it answers to, "*" any.
-
-    >>> [route.path for route in create_app().routes if route.path.startswith("/api/results")]
-    ['/api/results', '/api/results/{name}', '/api/results/{name}/figure.svg']
-    """
+    """Return the application for one user; `hosts` are the names it answers to, "*" any."""
     # Computations are made one after the other, by one thread: live trainings have the other cores.
     worker = ThreadPoolExecutor(1, "parityscope-ask", initializer=torch.set_num_threads, initargs=(1,))
 
@@ -218,10 +214,6 @@ def serve(
     """Serve the explorer until interrupted. Only this machine is answered unless `host` says otherwise.
 
     `on_ready` is told the address once the port is this server's. What is missing is said before the port is opened:
-
-    >>> serve(store=Path("nowhere"))
-    Traceback (most recent call last):
-    parityscope.core.errors.InvalidInput: there is no store in nowhere: give the --out folder of reproduce or sweep
     """
     name = f"[{host}]" if ":" in host else host
     app = create_app(store, ("*",) if host in ("0.0.0.0", "::", "") else (*_LOOPBACK, name))
@@ -234,11 +226,7 @@ def serve(
 
 
 def server_config(app: FastAPI, **more: Any) -> uvicorn.Config:
-    """Return how the application is served: messages on a socket have the limit of other requests.
-
-    >>> server_config(create_app()).ws_max_size
-    20000
-    """
+    """Return how the application is served: messages on a socket have the limit of other requests."""
     return uvicorn.Config(
         app,
         log_level="warning",

@@ -18,11 +18,7 @@ MOST_BITS, MOST_HIDDEN, MOST_KEPT = 24, 6, 8
 
 
 class ChainSettings(BaseModel):
-    """A decoder to train (once, then kept) and the bits to show it.
-
-    >>> [ChainSettings(n=8, k=2, chain=chain).training().steps for chain in (True, False)]
-    [400, 200]
-    """
+    """A decoder to train (once, then kept) and the bits to show it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -63,10 +59,6 @@ class Decoders:
     """The decoders trained so far; the least recently used go when there are too many.
 
     Training takes seconds, so a sequence that does not fit is refused before it:
-
-    >>> Decoders().look(ChainSettings(n=4, k=2, bits=(1, 0)))
-    Traceback (most recent call last):
-    parityscope.core.errors.InvalidInput: bits must be 4 zeros and ones, got 2 values
     """
 
     def __init__(self) -> None:

@@ -28,12 +28,7 @@ _CHUNK = 256  # models whose risk is computed at a time
 
 
 class LandscapeSettings(LiveSettings):
-    """A training on the circle and the point of it at which the landscape is cut.
-
-    >>> settings = LandscapeSettings(n=6)
-    >>> settings.recipe, settings.resolved().heads, settings.side**2  # points of the landscape
-    ('as-written', 2, 2304)
-    """
+    """A training on the circle and the point of it at which the landscape is cut."""
 
     n: int = 12
     k: int | None = 2
@@ -46,15 +41,7 @@ class LandscapeSettings(LiveSettings):
 
 
 def landscape(settings: LandscapeSettings) -> dict[str, Any]:
-    """Return the risk on a grid of two heads' angles, with lengths and other heads as they are at the chosen step.
-
-    >>> drawn = landscape(LandscapeSettings(n=6, support=(1, 4), steps=2, side=8))
-    >>> risk = torch.tensor(drawn["risk"])  # (second head, first head)
-    >>> risk.shape, torch.equal(risk, risk.T)  # two heads may change places
-    (torch.Size([8, 8]), True)
-    >>> [round(share, 3) for share in drawn["shares"]]  # how little of the gradient knows of B
-    [0.025, 0.037, 0.052]
-    """
+    """Return the risk on a grid of two heads' angles, with lengths and other heads as they are at the chosen step."""
     recipe, problem = settings.resolved(), settings.problem()
     heads = int(recipe.heads or problem.k)
     if problem.n > _MOST_BITS:

@@ -70,12 +70,7 @@ class LiveSettings(BaseModel):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def resolved(self) -> Recipe:
-        """Return the recipe with every value a number, refusing what cannot be shown live.
-
-        >>> LiveSettings(n=40, recipe="as-coded").resolved()
-        Traceback (most recent call last):
-        parityscope.core.errors.InvalidInput: the zig-zag readout trains live up to n = 24, got 40
-        """
+        """Return the recipe with every value a number, refusing what cannot be shown live."""
         problem = self.problem()
         recipe = named_recipe(self.recipe).adapted(problem.k, **self.overrides()).resolved(problem.n, problem.k)
         if int(recipe.steps) > MOST_STEPS:
@@ -115,13 +110,7 @@ def _live_bits(recipe: Recipe, k: int) -> int:
 
 
 def read_request(kind: type[RequestT], data: Any) -> RequestT:
-    """Return a validated request; what is wrong with it is one sentence.
-
-    >>> read_request(LiveSettings, {"n": "many"})
-    Traceback (most recent call last):
-    parityscope.core.errors.InvalidInput: n = 'many': input should be a valid integer, unable to parse string \
-as an integer
-    """
+    """Return a validated request; what is wrong with it is one sentence."""
     if not isinstance(data, Mapping):
         raise InvalidInput("a request is an object of settings")
     try:
@@ -135,11 +124,7 @@ as an integer
 
 
 def rounded(values: Tensor, digits: int = 5) -> Any:
-    """Return nested lists with so many decimals that no eye could tell the difference.
-
-    >>> rounded(torch.tensor([[1 / 3, 2 / 3]]), 3)
-    [[0.333, 0.667]]
-    """
+    """Return nested lists with so many decimals that no eye could tell the difference."""
     return values.detach().double().round(decimals=digits).tolist()
 
 
@@ -174,14 +159,7 @@ def opening(settings: LiveSettings, recipe: Recipe, problem: Parity) -> dict[str
 
 
 def frame(model: ParityTransformer, problem: Parity, step: int, risk: float) -> dict[str, Any]:
-    """Return one moment of a training of one run: everything is exact or says what it is.
-
-    >>> places = ParityTransformer(8, 2).positions
-    >>> model = ParityTransformer(8, 2, temperature=0.01, directions=places[None, [1, 4]])  # H1, Eq. (2)
-    >>> shown = frame(model, Parity(8, (1, 4)), step=0, risk=0.0)
-    >>> shown["found"], shown["accuracy"], shown["accuracy_kind"], shown["learned"]
-    ([1, 4], 1.0, 'exact', True)
-    """
+    """Return one moment of a training of one run: everything is exact or says what it is."""
     with torch.no_grad():
         attention = model.attention()[0]
         weights = model.score_weights()[0]
@@ -219,13 +197,6 @@ def exact_score_density(
 
     S takes up to 2^n values, so its law is shown through a narrow Gaussian; beyond that nothing is approximated (the
     Fourier series leaves out terms below 1e-9). Independent bits make the characteristic function a product:
-
-    >>> from parityscope.models import Cosine
-    >>> score = AdditiveScore(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.zeros(()), Cosine())
-    >>> at = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    >>> density = exact_score_density(score, torch.tensor([True, False]), at, width=0.1)
-    >>> [round(float(value), 6) for value in (density.plus[0], density.minus[0], density.minus[1])]
-    [1.994711, 0.0, 1.994711]
     """
     weights = score.weights.detach()
     low = float((weights.clamp(max=0).sum(-1) + score.offset).min()) - _NEGLIGIBLE * width

@@ -38,12 +38,6 @@ class LiveTraining:
 
     `learn` runs on a thread of its own and stops in its callback after every step; `turn` lets it go on for a while and
     takes the frame it left. The numbers are therefore those of `learn`, and a training without turns costs nothing.
-
-    >>> training = LiveTraining(LiveSettings(n=12, k=2))
-    >>> first, later = (json.loads(training.turn(steps=30))["step"] for _ in range(2))
-    >>> training.end()
-    >>> first, later
-    (0, 30)
     """
 
     def __init__(self, settings: LiveSettings) -> None:

@@ -22,11 +22,7 @@ _BINS = 60
 
 
 class OneStepSettings(BaseModel):
-    """A problem for the recipe `one-step`; k = 2 is H2's own, other k take a few steps of one head.
-
-    >>> OneStepSettings(n=100, numbers_per_head=40).problem().support, OneStepSettings(numbers_per_head=40).overrides()
-    ((34, 67), {'numbers_per_head': 40})
-    """
+    """A problem for the recipe `one-step`; k = 2 is H2's own, other k take a few steps of one head."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -45,12 +41,7 @@ class OneStepSettings(BaseModel):
 
 
 def one_step(settings: OneStepSettings) -> dict[str, Any]:
-    """Return weights c_j and scores of every head before and after, and what was found.
-
-    >>> answer = one_step(OneStepSettings(n=100))
-    >>> answer["steps"], answer["found"] == answer["support"], answer["accuracy"], answer["accuracy_kind"]
-    (1, True, 1.0, 'exact')
-    """
+    """Return weights c_j and scores of every head before and after, and what was found."""
     problem = settings.problem()
     moments: list[tuple[int, Tensor, Tensor, Tensor]] = []
 

@@ -26,11 +26,7 @@ _LARGEST_MISS = 1e-6  # of Σ y_j (p_j, 1) relative to Σ |y_j|: with more, trai
 
 
 class PolytopeSettings(BaseModel):
-    """Hidden positions on the circle and the harmonics of it that one head reads: two numbers each, and a scale.
-
-    >>> PolytopeSettings(n=8, support=(2, 5)).problem().k
-    2
-    """
+    """Hidden positions on the circle and the harmonics of it that one head reads: two numbers each, and a scale."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -64,14 +60,7 @@ class PolytopeSettings(BaseModel):
 
 
 def polytope(settings: PolytopeSettings) -> dict[str, Any]:
-    """Return the polytope seen in a plane, what proves that B is a face of it or not, and a training of one head.
-
-    >>> neighbours, apart = (polytope(PolytopeSettings(n=8, support=pair)) for pair in ((2, 3), (2, 5)))
-    >>> neighbours["face"], neighbours["reachable"], apart["face"], round(apart["reachable"], 2)
-    (True, 1.0, False, 0.12)
-    >>> len(apart["mixture"]["others"])  # what they weigh proves that no number of steps would help
-    8
-    """
+    """Return the polytope seen in a plane, what proves that B is a face of it or not, and a training of one head."""
     problem = settings.problem()
     code, between = harmonics(problem.n, settings.harmonics), harmonics(_BETWEEN * problem.n, settings.harmonics)
     face = is_face(code, problem.support)

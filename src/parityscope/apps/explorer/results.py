@@ -30,14 +30,7 @@ _LIVE = ("temperature", "learning_rate", "positions", "start_radius", "steps")
 
 
 class Results:
-    """A store that was named when the explorer started, or the shipped rows; nothing a browser sends is ever a path.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> Store(folder).add_rows([StoredRow("my-sweep", {"n": 12}, {"risk": 0.5})])
-    >>> Results(folder).summary()["experiments"]
-    [{'id': 'my-sweep', 'title': 'my-sweep', 'rows': 1}]
-    """
+    """A store that was named when the explorer started, or the shipped rows; nothing a browser sends is ever a path."""
 
     def __init__(self, folder: Path | None) -> None:
         self._named = None if folder is None else Store(_store_folder(folder))
@@ -178,11 +171,7 @@ def _cell(config: Config, numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any], of_list: Callable[[Sequence[Any]], Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested objects under dotted names, a list as one value of its own.
-
-    >>> _flat({"n": 12, "recipe": {"learning_rate": 0.1}, "learned": [True, False]}, _mean)
-    {'n': 12, 'recipe.learning_rate': 0.1, 'learned': 0.5}
-    """
+    """Return nested objects under dotted names, a list as one value of its own."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -213,10 +202,6 @@ def replay(trained: Training) -> dict[str, Any] | None:
 
     Training is deterministic, so a row needs no recording: its config is the recording. Of several seeds the first is
     replayed.
-
-    >>> from parityscope.runs import training
-    >>> replay(training("bounded", 12, 2, seeds=range(4), learning_rate=0.1))
-    {'n': 12, 'k': 2, 'recipe': 'bounded', 'seed': 0, 'learning_rate': 0.1}
     """
     if trained.samples or trained.batch or trained.noise or trained.bias != 0.5 or trained.recipe.name not in RECIPES:
         return None

@@ -34,11 +34,7 @@ _SHUFFLE_SECONDS = 4.0  # for one request; the page asks again for more
 
 
 class FitSettings(BaseModel):
-    """A question about a kept table: the options of `parityscope fit`.
-
-    >>> FitSettings(table="…", target="fault", seconds=5).question().budget
-    5
-    """
+    """A question about a kept table: the options of `parityscope fit`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -80,13 +76,7 @@ class ShuffleSettings(FitSettings):
 
 @dataclass
 class Kept:
-    """A table that somebody sent, and how far the search in it has come.
-
-    >>> import pandas as pd
-    >>> from parityscope.fit.tables.table import table_of
-    >>> Kept("faults.csv", table_of(pd.DataFrame({"hot": [1]}))).searched
-    (0.0, '')
-    """
+    """A table that somebody sent, and how far the search in it has come."""
 
     name: str
     table: Table
@@ -95,16 +85,7 @@ class Kept:
 
 @dataclass
 class Tables:
-    """The tables that are kept, by a name that cannot be guessed.
-
-    >>> tables = Tables()
-    >>> sent = tables.take("faults.csv", b"shift,hot,fault\\n" + b"day,0,0\\nnight,1,1\\nday,1,0\\n" * 10)
-    >>> sent["rows"], sent["columns"], sent["target"]
-    (30, ['shift', 'hot', 'fault'], 'fault')
-    >>> found = tables.fit(FitSettings(table=sent["table"], target="fault", seconds=2))
-    >>> [one["columns"] for one in found["interactions"]]
-    [['shift']]
-    """
+    """The tables that are kept, by a name that cannot be guessed."""
 
     kept: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
 

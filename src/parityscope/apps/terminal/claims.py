@@ -33,16 +33,7 @@ class _Verdicts:
 
 
 def show_claims(console: Console, checked: Sequence[ClaimNumbers]) -> None:
-    """Print every claim in short, and how many got which verdict.
-
-    >>> import io
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> console = Console(file=io.StringIO(), width=100)
-    >>> show_claims(console, [check(*named_claims(["H1-lemma-14-derivative"]), Context("smoke"))])
-    >>> console.file.getvalue().splitlines()[0].rstrip()
-    'H1-lemma-14-derivative fails · as meant: holds · Appendix, proof of Lemma 14'
-    """
+    """Print every claim in short, and how many got which verdict."""
     apart = ", ".join(f"{claim.id} ({claim.verdict})" for claim in checked if not claim.refutable)
     parts = [*map(claim_markdown, checked), counts_markdown(checked)]
     for part in [*parts, f"{IRREFUTABLE}, counted apart: {apart}"] if apart else parts:
@@ -50,16 +41,7 @@ def show_claims(console: Console, checked: Sequence[ClaimNumbers]) -> None:
 
 
 def show_claim(console: Console, checked: ClaimNumbers, scale: Scale) -> None:
-    """Print everything about one claim as a page to read.
-
-    >>> import io
-    >>> from parityscope.papers.claim import Context, check
-    >>> from parityscope.papers.registry import named_claims
-    >>> (claim,), console = named_claims(["H1-lemma-14-derivative"]), Console(file=io.StringIO(), width=100)
-    >>> show_claim(console, check(claim, Context("smoke")), "smoke")
-    >>> "parityscope claims H1-lemma-14-derivative --replay --scale smoke" in console.file.getvalue()
-    True
-    """
+    """Print everything about one claim as a page to read."""
     _print(console, f"{claim_markdown(checked)}\n\n{judgement_markdown(checked, scale)}")
 
 
@@ -68,14 +50,7 @@ def _print(console: Console, markdown: str) -> None:
 
 
 def show_replays(console: Console, replayed: Sequence[Replayed]) -> None:
-    """Print every number of the counterexamples beside the same number by its second route.
-
-    >>> import io
-    >>> console = Console(file=io.StringIO(), width=100)
-    >>> show_replays(console, [Replayed("W-lemma-8", "demo", stored=True, missing="W-lemma-8 has no counterexample")])
-    >>> console.file.getvalue().strip()
-    'W-lemma-8 has no counterexample'
-    """
+    """Print every number of the counterexamples beside the same number by its second route."""
     for one in replayed:
         console.print(Group(*_replayed(one), ""), highlight=False, width=min(console.width, _WIDEST))
 

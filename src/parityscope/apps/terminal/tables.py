@@ -136,15 +136,7 @@ def show_run(console: Console, run: learning.LearnedRuns) -> None:
 
 
 def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
-    """Print where the first seed's tokens looked, and a table of all.
-
-    >>> import io
-    >>> from parityscope.apps.chain_of_thought import settings_of, train_pair
-    >>> console = Console(file=io.StringIO(), width=100)
-    >>> show_chains(console, [train_pair(settings_of(6, secret=(1, 4), width=16, batch=32, steps=2))])
-    >>> [line.split("  ")[0] for line in console.file.getvalue().splitlines()[:4]]
-    ['hidden', 'link 0', 'link 1', 'at once']
-    """
+    """Print where the first seed's tokens looked, and a table of all."""
     first = pairs[0]
     links, answer = looks(first.chain), looks(first.at_once)
     hidden = torch.zeros(links.shape[-1], dtype=torch.bool)

@@ -23,11 +23,6 @@ class Circle:
     """n bits, k heads on the circle, temperature τ, smoothing b. Heads are (…, k, 2), inputs (…, n).
 
     At A = 0 attention is uniform and S is k/n times the number of ones: two of four at k = 2 give S = 1 and ŷ = −1.
-
-    >>> circle = Circle(4, 2, 1.0, 0.0)
-    >>> heads, x = torch.zeros(2, 2, dtype=torch.float64), torch.tensor([1.0, 0, 1, 0], dtype=torch.float64)
-    >>> circle.attention(heads)[0].tolist(), circle.prediction(heads, x).item()
-    ([0.25, 0.25, 0.25, 0.25], -1.0)
     """
 
     n: int
@@ -133,12 +128,6 @@ def example_gradients(circle: Circle, heads: Tensor, x: Tensor, y: Tensor) -> Te
     """Return the loss gradient of every example: (examples, k, 2).
 
     They average to the gradient of the risk.
-
-    >>> circle, support = Circle(4, 2, 0.5, SMOOTHING), (0, 1)
-    >>> heads = unit_heads(1, 2, torch.Generator().manual_seed(0))
-    >>> mean = example_gradients(circle, heads[0], *circle.all_inputs(support)).mean(0)
-    >>> torch.allclose(mean, circle.risk_gradient(heads, support)[0])
-    True
     """
     return gradients_of(lambda at: vmap(circle.loss)(at, x, y), heads.expand(len(x), *heads.shape))
 

@@ -66,12 +66,7 @@ class Descent(Config):
 
 
 class Ends(Descent):
-    """Where the descent of a13 and a14 ends, start by start; at most `certified` different minima are certified.
-
-    >>> ended = Ends(n=4, support=(0, 2), seeds=(0,), steps=5).run().numbers
-    >>> [round(risk, 2) for risk in (*ended.risk_at_start, *ended.risk)]
-    [1.65, 1.58]
-    """
+    """Where the descent of a13 and a14 ends, start by start; at most `certified` different minima are certified."""
 
     ROWS: ClassVar[str] = "H1-where-it-ends"
     NUMBERS: ClassVar[type[Numbers]] = EndsNumbers
@@ -120,11 +115,7 @@ def _valley(land: Landscape, minimum: MinimumNumbers) -> Tensor:
 
 
 def distances() -> Tensor:
-    """Return the places at which `valley` was taken, in both directions from the minimum.
-
-    >>> bool(distances()[30].abs() < 1e-12), len(distances())
-    (True, 61)
-    """
+    """Return the places at which `valley` was taken, in both directions from the minimum."""
     return torch.linspace(-_REACH, _REACH, _POINTS, dtype=torch.float64)
 
 
@@ -133,12 +124,6 @@ def full_risk(matrices: Tensor, n: int, support: tuple[int, ...]) -> Tensor:
 
     Tokens are w_j = (x_j, 1 − x_j, sin, cos) and the query is w_0 = (1, 0, 0, 0) (H1, Eq. (3)), so that attention
     depends on the input through a11 and a12. With those at 0 it is the model that the proof trains.
-
-    >>> matrices = whole(starts([0], 2))
-    >>> from parityscope.papers.h1.circle import Circle
-    >>> by_circle = Circle(4, 2, 1 / 4, SMOOTHING).risk(starts([0], 2)[0], (0, 2))
-    >>> torch.allclose(full_risk(matrices, 4, (0, 2)), by_circle)
-    True
     """
     x = bits_of(torch.arange(2**n), n)
     y, bits = Parity(n, support).label(x).double(), x.double()
@@ -152,11 +137,7 @@ def full_risk(matrices: Tensor, n: int, support: tuple[int, ...]) -> Tensor:
 
 
 def whole(heads: Tensor) -> Tensor:
-    """Return the matrices of H1's start: a13 and a14 on the circle, 0 otherwise, (batch, k, 4, 4).
-
-    >>> whole(torch.tensor([[[0.6, 0.8]]]))[0, 0, 0].tolist()
-    [0.0, 0.0, 0.6000000238418579, 0.800000011920929]
-    """
+    """Return the matrices of H1's start: a13 and a14 on the circle, 0 otherwise, (batch, k, 4, 4)."""
     matrices = heads.new_zeros(*heads.shape[:-1], 4, 4)
     matrices[..., 0, 2:] = heads
     return matrices
@@ -179,11 +160,7 @@ class FullMatrixNumbers(Numbers):
 
 
 class FullMatrix(Descent):
-    """The descent of all sixteen entries of every A.
-
-    >>> [round(risk, 2) for risk in FullMatrix(n=4, support=(0, 2), seeds=(0,), steps=5).run().numbers.risk]
-    [0.96]
-    """
+    """The descent of all sixteen entries of every A."""
 
     ROWS: ClassVar[str] = "H1-full-matrix"
     NUMBERS: ClassVar[type[Numbers]] = FullMatrixNumbers
@@ -220,9 +197,6 @@ def first_gradient_by_hand(n: int, support: Sequence[int], heads: Sequence[Seque
     """Return the risk's slopes in a11, a12, a13, a14 of the first head by differences over plain loops.
 
     A second route to the same numbers: no tensors, no autograd.
-
-    >>> [round(slope, 3) for slope in first_gradient_by_hand(4, (0, 2), starts([0], 2)[0].tolist())]
-    [3.216, -3.216, -1.059, 1.06]
     """
     places = [(math.sin(2 * math.pi * j / n), math.cos(2 * math.pi * j / n)) for j in range(1, n + 1)]
 

@@ -65,14 +65,7 @@ class Worst(NamedTuple):
 
 
 def token_scores(heads: ParityTransformer) -> Float[Tensor, "heads n 2"]:
-    """Return the score of every token: bit b at position j, for one run's heads.
-
-    >>> heads = ParityTransformer(2, 1, directions=torch.zeros(1, 2, dtype=torch.float64), full_matrix=True)
-    >>> with torch.no_grad():
-    ...     heads.matrix[0, 0, 0] = 3.0  # a11: what a 1 adds
-    >>> token_scores(heads).tolist()
-    [[[0.0, 3.0], [0.0, 3.0]]]
-    """
+    """Return the score of every token: bit b at position j, for one run's heads."""
     by_position = (heads.directions @ heads.positions.transpose(-1, -2)).detach()
     if by_position.dim() != 2:
         raise InvalidInput(f"give the heads of one run, got a run axis of shape {tuple(by_position.shape[:-2])}")
@@ -87,9 +80,6 @@ def hard_attention_cells(scores: Float[Tensor, "heads n 2"], bias: float = 0.5) 
     """Return the cells of inputs whose attended tokens agree; equal scores go to the first position.
 
     One head that only sees positions always attends to the same one, and so splits the inputs in two:
-
-    >>> hard_attention_cells(torch.tensor([[[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]])).fixed.tolist()
-    [[-1, 0, -1], [-1, 1, -1]]
     """
     joint = torch.full((1, scores.shape[1]), _FREE, dtype=torch.int8)
     for head in scores:
@@ -123,12 +113,7 @@ def _cells_of_one_head(scores: Float[Tensor, "n 2"]) -> Int8[Tensor, "cells n"]:
 
 
 def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
-    """Return the Bayes squared-hinge risk E[4η(1−η)] of predicting the problem's label from the attended tokens.
-
-    >>> scores = torch.tensor([[[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]])
-    >>> [exact_bayes_risk(hard_attention_cells(scores), Parity(3, (j,))) for j in range(3)]
-    [1.0, 0.0, 1.0]
-    """
+    """Return the Bayes squared-hinge risk E[4η(1−η)] of predicting the problem's label from the attended tokens."""
     if problem.bias != cells.bias:
         raise InvalidInput(f"the cells are for bits with bias {cells.bias}, the problem has {problem.bias}")
     unseen = (~cells.is_fixed & problem.mask()).sum(-1)
@@ -137,11 +122,7 @@ def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
 
 
 def worst_support(cells: Cells, k: int) -> Worst:
-    """Return the support of size k that hard attention tells least about, the first of equals, by visiting all.
-
-    >>> worst_support(hard_attention_cells(torch.tensor([[[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]])), 2)
-    Worst(support=(0, 1), risk=1.0)
-    """
+    """Return the support of size k that hard attention tells least about, the first of equals, by visiting all."""
     n = cells.fixed.shape[1]
     if not 1 <= k <= n:
         raise InvalidInput(f"k must lie between 1 and n = {n}, got {k}")

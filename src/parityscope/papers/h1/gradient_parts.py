@@ -29,13 +29,6 @@ def gradient_parts(
         One per run; their own label noise does not count.
     loss : str
         A loss of the margin: hinge, squared-hinge, logistic.
-
-    >>> from parityscope.models import Cosine, ParityTransformer
-    >>> heads = torch.tensor([[[0.1, 0.0], [0.0, 0.1]]], dtype=torch.float64)  # one run of two heads
-    >>> model = ParityTransformer(8, 2, temperature=1.0, readout=Cosine(), directions=heads)
-    >>> dependent, free = gradient_parts(model, [Parity(8, (1, 4))], "hinge")
-    >>> bool(free.abs().max() < 1e-12 < dependent.norm())  # the cosine's hinge risk is 1 − C: all of it knows B
-    True
     """
 
     def gradient(noise: float) -> Tensor:

@@ -55,11 +55,6 @@ class PlainRisk:
         The hidden positions, counted from 0.
     tau, b : str or float
         Temperature and smoothing; text such as "1/6" keeps all digits.
-
-    >>> from mpmath import mp
-    >>> risk = PlainRisk(mp, 4, (0, 2), "1/4", "0.01").derivatives([[0, 0], [0, 0]])  # uniform attention, A = 0
-    >>> round(float(risk.risk), 3), max(abs(float(slope)) for slope in risk.gradient) < 1e-14
-    (2.356, True)
     """
 
     arithmetic: Any
@@ -206,24 +201,13 @@ class MinimumNumbers(Numbers):
 
 
 def starts(seeds: Sequence[int], k: int) -> Tensor:
-    """Return H1's own starts, those of the recipe `as-written`: directions uniform on the circle, (seeds, k, 2).
-
-    >>> starts(range(3), 2).norm(dim=-1).sum().item()
-    6.0
-    """
+    """Return H1's own starts, those of the recipe `as-written`: directions uniform on the circle, (seeds, k, 2)."""
     return torch.stack([unit_directions(k, 2, seeded_generator(seed, "start")) for seed in seeds])
 
 
 @dataclass(frozen=True)
 class Landscape:
-    """The risk of H1's heads over all inputs, with closed derivatives for a batch of heads, (batch, k, 2).
-
-    >>> heads = starts([0], 2)
-    >>> slope, bend = Landscape(Circle(4, 2, 0.25, 0.01), (0, 2)).derivatives(heads)
-    >>> circle = Circle(4, 2, 0.25, 0.01)
-    >>> torch.allclose(slope, circle.risk_gradient(heads, (0, 2)).flatten(1)), tuple(bend.shape)
-    (True, (1, 4, 4))
-    """
+    """The risk of H1's heads over all inputs, with closed derivatives for a batch of heads, (batch, k, 2)."""
 
     circle: Circle
     support: tuple[int, ...]
@@ -278,13 +262,7 @@ class Landscape:
 
 
 def descend(land: Landscape, heads: Tensor, rate: float, steps: int) -> tuple[Tensor, Tensor]:
-    """Return where plain gradient descent ends for a batch of heads, and the largest rise of the risk on the way.
-
-    >>> land, heads = Landscape(Circle(4, 2, 0.25, 0.01), (0, 2)), starts([0], 2)
-    >>> ends, rise = descend(land, heads, rate=0.01, steps=20)
-    >>> bool(land.slopes(ends)[0] < land.slopes(heads)[0]), rise.item()
-    (True, 0.0)
-    """
+    """Return where plain gradient descent ends for a batch of heads, and the largest rise of the risk on the way."""
     before = torch.full((len(heads),), torch.inf, dtype=heads.dtype)
     rise = torch.zeros_like(before)
     for _ in range(steps):
@@ -295,13 +273,7 @@ def descend(land: Landscape, heads: Tensor, rate: float, steps: int) -> tuple[Te
 
 
 def polish(land: Landscape, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return where Newton's steps lead a batch of heads, and the length of the gradient and least eigenvalue there.
-
-    >>> end, slope, least = polish(Landscape(Circle(6, 2, 1 / 6, 0.01), (0, 1)), torch.tensor(
-    ...     [[[-0.005, -0.96], [-0.005, 0.96]]], dtype=torch.float64))
-    >>> bool(slope < 1e-12), round(least.item(), 2)
-    (True, 0.84)
-    """
+    """Return where Newton's steps lead a batch of heads, and the length of the gradient and least eigenvalue there."""
     for _ in range(_NEWTON_STEPS):
         gradient, hessian = land.derivatives(heads)
         # A singular Hessian, as on a plateau, leads nowhere in particular; the least eigenvalue tells.
@@ -311,13 +283,7 @@ def polish(land: Landscape, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *, seed: int) -> MinimumNumbers:
-    """Refine a minimum to 40 digits and prove how far around it nothing lies lower.
-
-    >>> heads = torch.tensor([[-0.005169, -0.964309], [-0.005169, 0.964309]])
-    >>> found = certify(6, (0, 1), "1/6", "0.01", heads, seed=0)
-    >>> found.risk[:12], found.gradient < 1e-35, [round(value, 2) for value in found.eigenvalues], found.radius > 1e-4
-    ('1.7816995312', True, [0.84, 1.4, 1.47, 1.54], True)
-    """
+    """Refine a minimum to 40 digits and prove how far around it nothing lies lower."""
     with mp.workdps(_DIGITS + 10):
         plain = PlainRisk(mp, n, support, tau, b)
         point = [mp.mpf(value) for value in heads.flatten().tolist()]

@@ -24,12 +24,7 @@ Target = Callable[[Tensor], Tensor]  # bits (runs, batch, n) -> labels ±1 (runs
 
 @dataclass(frozen=True)
 class FreshTraining:
-    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step.
-
-    >>> training = FreshTraining(steps=1000)
-    >>> training.steps * training.batch  # examples at most
-    256000
-    """
+    """How a network trains on fresh uniform bits: Adam on `loss`, `batch` examples per step."""
 
     steps: int
     batch: int = 256
@@ -39,22 +34,12 @@ class FreshTraining:
 
 
 def seeded_ffnn(inputs: int, width: int, seeds: Sequence[int]) -> FFNN1:
-    """Return one FFNN-1 per seed on a run axis, each with the start of its own seed.
-
-    >>> alone, among = seeded_ffnn(5, 4, [7]), seeded_ffnn(5, 4, [3, 7])
-    >>> bool((alone.beta[0] == among.beta[1]).all())
-    True
-    """
+    """Return one FFNN-1 per seed on a run axis, each with the start of its own seed."""
     return stacked([FFNN1(inputs, width, generator=seeded_generator(seed, "start")) for seed in seeds])
 
 
 def stacked(networks: Sequence[Network]) -> Network:
-    """Return the first network with the parameters of all of them on a leading run axis.
-
-    >>> networks = stacked([nn.Linear(3, 1, bias=False) for _ in range(5)])
-    >>> tuple(networks.weight.shape)
-    (5, 1, 3)
-    """
+    """Return the first network with the parameters of all of them on a leading run axis."""
     first = networks[0]
     with torch.no_grad():
         together = {
@@ -75,12 +60,6 @@ def train_on_fresh_examples(
 
     `network` maps bits (runs, batch, n) to predictions (runs, batch). A run stops once the mean loss over its last
     thousand examples, none seen before, falls below `stop_risk`.
-
-    >>> network = seeded_ffnn(4, 2, [0])
-    >>> training = FreshTraining(steps=200, batch=64)
-    >>> state = train_on_fresh_examples(network, lambda x: 1 - 2 * x[..., 0], 4, [0], [0.1], training)
-    >>> bool(state.finished_at < 200)  # one bit is learned before the steps are used up
-    True
     """
     batches = _fresh_bits(n, seeds, training.batch)
     loss, watched = named_loss(training.loss), FreshMean(len(seeds), training.batch)

@@ -33,10 +33,6 @@ def unit_scores(signs: Int8[Tensor, "n r"]) -> Float[Tensor, " n"]:
     """Return every position's score after a step of one unit; the hidden pair is positions 0 and 1.
 
     Codes are drawn alike for all positions, so which two are hidden does not matter.
-
-    >>> signs = torch.tensor([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=torch.int8)  # mean 0: q = p_1 + p_2
-    >>> unit_scores(signs).round(decimals=9).tolist()
-    [1.0, 1.0, -1.0, -1.0]
     """
     r = signs.shape[-1]
     # Sums of single-byte blocks, exact in single precision, keep the code at one byte per sign.
@@ -64,12 +60,6 @@ def substitutes(n: int) -> dict[str, _Weights]:
 
     Linear attention is softmax to first order; component-wise attention is a sigmoid per position, scaled by 1/n or
     shifted by log n as is usual, and once by 2 log n, which starts near zero instead of uniform.
-
-    >>> for name in ("softmax", "linear", "sigmoid/n"):
-    ...     name, substitutes(4)[name](torch.zeros(4)).tolist()
-    ('softmax', [0.5, 0.5, 0.5, 0.5])
-    ('linear', [0.5, 0.5, 0.5, 0.5])
-    ('sigmoid/n', [0.5, 0.5, 0.5, 0.5])
     """
     shift = math.log(n)
     return {
@@ -88,9 +78,6 @@ def least_worst_loss(c: Float[Tensor, " n"]) -> float:
     Where the label is +1 in H2's sign (x_i = −x_j) the loss |v| reaches |c_i − c_j| + R with R = Σ_{∉B}|c_l|. Elsewhere
     it is 2 − |v|, and the signs outside bring |v| down to |c_i + c_j| − R when that is positive (both exact), and else
     to within the largest single |c_l| of 0.
-
-    >>> least_worst_loss(torch.tensor([1.0, 1.0, 0.0]))
-    0.0
     """
     c = c.double()
     rest = c[2:].abs()
@@ -117,9 +104,6 @@ def smallest_code(n: int, seed: int, most: int, loss: float = 0.5) -> int | None
     """Return the fewest signs per position with which the best single step has a worst loss below `loss`.
 
     One code of `most` signs is drawn and its first r are used, so that codes are nested; doubling, then bisection.
-
-    >>> [smallest_code(50, seed=0, most=most) is None for most in (8, 200)]  # 8 signs are too few
-    [True, False]
     """
     signs = draw_signs(n, most, seeded_generator(seed, "positions"))
     steps = torch.tensor([math.log(n) * part / 4 for part in range(4, 41)])
@@ -161,10 +145,6 @@ def streamed_gradients(
 
     Entry l is the mean of y·w·s_l, s = 1 − 2·bit: with w = sign Σs for H2's two-neuron readout |v| − 1, and otherwise
     w = sin(πk/2 − (πλ/2n)·Σs) for the bounded readout with its phase widened to λ.
-
-    >>> gradients = streamed_gradients(Parity(6, (1, 4)), [100, 4000], torch.Generator().manual_seed(0))
-    >>> sorted(gradients[1].topk(2).indices.tolist())
-    [1, 4]
     """
     if problem.bias != 0.5:
         raise InvalidInput(f"examples are streamed as fair bits: bias must be 0.5, got {problem.bias}")
@@ -206,21 +186,13 @@ def named_by_one_gradient(gradients: Float[Tensor, "counts n"], problem: Parity)
     """Say for every gradient whether its k largest entries are the hidden bits.
 
     From few examples many entries are equal; then the first positions are named, hidden or not.
-
-    >>> gradients = torch.tensor([[0.9, 0.1, 0.8], [0.1, 0.9, 0.8]])
-    >>> named_by_one_gradient(gradients, Parity(3, (0, 2))).tolist()
-    [True, False]
     """
     # Blocks of examples were added up in single precision, so that is how well equal entries agree.
     return (largest(gradients.float(), problem.k) == torch.tensor(problem.support)).all(-1)
 
 
 def through_code(gradients: Float[Tensor, "counts n"], code: Float[Tensor, "n r"]) -> Float[Tensor, "counts n"]:
-    """Return the scores one step gives when a head has r numbers: P Pᵀ(g − ḡ).
-
-    >>> through_code(torch.tensor([[3.0, 0.0, 0.0]]), torch.eye(3)).tolist()  # a number per position: only centred
-    [[2.0, -1.0, -1.0]]
-    """
+    """Return the scores one step gives when a head has r numbers: P Pᵀ(g − ḡ)."""
     centred = gradients - gradients.mean(-1, keepdim=True)
     return (centred @ code) @ code.T
 
@@ -238,11 +210,7 @@ class SmallestSamples(NamedTuple):
 
     @classmethod
     def of(cls, counts: Sequence[int], named: Bool[Tensor, "trials counts"]) -> SmallestSamples:
-        """Sum up trials (log-interpolated).
-
-        >>> SmallestSamples.of([10, 1000], torch.tensor([[False, True]])).samples  # 10 · 100^0.9
-        631
-        """
+        """Sum up trials (log-interpolated)."""
         shares = named.float().mean(0).tolist()
         return cls(_crossing(counts, shares), tuple(counts), tuple(shares))
 
@@ -269,9 +237,6 @@ def named_in_trials(
     """Say for every trial and every N whether one gradient names all hidden bits.
 
     Every trial has its own support, code and examples, from its seed, and is read off at all counts in one pass.
-
-    >>> named_in_trials(5, 2, trials=2, counts=[1, 1000]).tolist()
-    [[False, True], [False, True]]
     """
     named = torch.zeros(trials, len(counts), dtype=torch.bool)
     for seed in range(trials):
@@ -284,12 +249,7 @@ def named_in_trials(
 
 
 def smallest_samples(n: int, k: int, trials: int, counts: Sequence[int], **settings: Any) -> SmallestSamples:
-    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials; `named_in_trials` has all.
-
-    >>> found = smallest_samples(10, 2, trials=20, counts=[20, 80, 320])
-    >>> 20 < found.samples < 320, found.shares[0] < found.shares[-1]
-    (True, True)
-    """
+    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials; `named_in_trials` has all."""
     return SmallestSamples.of(counts, named_in_trials(n, k, trials, counts, **settings))
 
 

@@ -130,13 +130,7 @@ def path_gradient_by_inputs(c: Sequence[float], support: Sequence[int], position
 
 
 def best_log_c(code: Sequence[Sequence[float]], support: Sequence[int], steps: int = 300) -> float:
-    """Return the largest log C that c = exp(Pq + β) reaches from uniform attention, by Newton's steps with halving.
-
-    >>> round(best_log_c([[0.0], [1.0], [2.0]], [1]), 4)  # the middle of three in a row is no face
-    -0.9548
-    >>> best_log_c([[0.0], [1.0], [2.0]], [2]) > -0.01
-    True
-    """
+    """Return the largest log C that c = exp(Pq + β) reaches from uniform attention, by Newton's steps with halving."""
     lifted = np.column_stack([np.array(code), np.ones(len(code))])
     hidden = np.isin(np.arange(len(code)), support)
     z = np.append(np.zeros(lifted.shape[1] - 1), math.log(len(support) / len(code)))
@@ -165,12 +159,7 @@ def best_log_c(code: Sequence[Sequence[float]], support: Sequence[int], steps: i
 def mirror_descent(
     weights: Sequence[float], support: Sequence[int], *, share: float, until: float
 ) -> tuple[float, float, float]:
-    """Return t, KL(U_B‖a) and −log C after steps s ← s + ηg, η = share/max_j c_j(g_j² + π²/4), once t = Ση is reached.
-
-    >>> time, divergence, loss = mirror_descent([0.5] * 4, [0, 1], share=0.1, until=20.0)
-    >>> time >= 20, divergence * time < 1, loss * time**2 < 2 * 2
-    (True, True, True)
-    """
+    """Return t, KL(U_B‖a) and −log C after steps s ← s + ηg, η = share/max_j c_j(g_j² + π²/4), once t = Ση is reached."""
     k, logits, time = len(support), [math.log(one) for one in weights], 0.0
     while True:
         raised = [math.exp(s - max(logits)) for s in logits]

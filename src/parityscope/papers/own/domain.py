@@ -34,22 +34,13 @@ def bounded_score(c: Tensor) -> AdditiveScore:
 
 
 def draws(context: Context, numbers: int) -> Float[Tensor, "draws numbers"]:
-    """Return where attacks start.
-
-    >>> tuple(draws(Context("smoke"), 3).shape)
-    (40, 3)
-    """
+    """Return where attacks start."""
     generator = torch.Generator().manual_seed(SEED)
     return 1.5 * torch.randn(context.at(smoke=40, reference=400), numbers, generator=generator, dtype=torch.float64)
 
 
 def ascend(objective: Callable[[Tensor], Tensor], starts: Tensor, context: Context) -> Attack:
-    """Return the largest value of the objective that draws and ascent reach.
-
-    >>> attack = ascend(lambda points: -points.square().sum(-1), draws(Context("smoke"), 3), Context("smoke"))
-    >>> -0.5 < attack.value <= 0, attack.random
-    (True, 40)
-    """
+    """Return the largest value of the objective that draws and ascent reach."""
     steps = context.at(smoke=15, reference=60)
     return maximise(lambda points, index: objective(points), starts, keep=16, steps=steps)
 
@@ -78,11 +69,7 @@ def in_domain(points: Float[Tensor, "batch m"], problem: Parity) -> Float[Tensor
 
 
 def place(problem: Parity, weights: Tensor) -> dict[str, Any]:
-    """Return a point where a statement may be broken, for a replay.
-
-    >>> place(Parity(2, (0,)), torch.tensor([0.5, 0.5]))["weights"]
-    [0.5, 0.5]
-    """
+    """Return a point where a statement may be broken, for a replay."""
     law = {"support": list(problem.support), "bias": problem.bias, "noise": problem.noise}
     return {**law, "weights": weights.tolist(), "seed": SEED}
 
@@ -91,12 +78,7 @@ NEARLY_ALL = "nearly every seed: four of five or more, with 95 % confidence"
 
 
 def rows_of(context: Context, trainings: Sequence[Training]) -> list[Row[Training, TrainingNumbers]]:
-    """Return the rows of some trainings.
-
-    >>> from parityscope.runs.training import training
-    >>> [row.numbers.recovered for row in rows_of(Context("smoke"), [training("bounded", 8, 2)])]
-    [(True,)]
-    """
+    """Return the rows of some trainings."""
     return [context.row(one) for one in trainings]
 
 

@@ -31,10 +31,6 @@ def exponential_head(
     """Return one head with a trained scale for every support, and the law of its labels; it starts uniform.
 
     `start` has (q, β) of every run.
-
-    >>> model, law = exponential_head(torch.eye(3, dtype=torch.float64), [(0,), (2,)])
-    >>> model.score_weights().sum(-1).tolist(), law.mask.int().tolist()
-    ([1.0, 1.0], [[1, 0, 0], [0, 0, 1]])
     """
     (n, r), k, runs = code.shape[-2:], len(supports[0]), len(supports)
     if start is None:
@@ -66,12 +62,7 @@ class Climbed:
 
 
 def climb(model: ParityTransformer, law: Law, steps: int = 300) -> Climbed:
-    """Take Newton's steps on log C until it is learned, or no step raises it.
-
-    >>> from parityscope.models.positions import harmonics
-    >>> climb(*exponential_head(harmonics(7, 2), [(0, 3), (2, 4)])).learned.tolist()
-    [True, True]
-    """
+    """Take Newton's steps on log C until it is learned, or no step raises it."""
     newton, taken = DampedNewton(model, law), 0
     going = torch.ones(len(model.directions), dtype=torch.bool)
     while bool(going.any()) and taken < steps:
@@ -95,25 +86,14 @@ def drawn_supports(count: int, n: int, k: int, generator: torch.Generator) -> li
 
 
 def drawn_codes(count: int, n: int, r: int, generator: torch.Generator) -> Float[Tensor, "count n r"]:
-    """Return codes of small whole numbers: fractions can judge them, and positions in a row or a plane occur.
-
-    >>> code = drawn_codes(1, 4, 2, torch.Generator())
-    >>> tuple(code.shape), bool((code == code.round()).all()), bool(code.abs().max() <= 4)
-    ((1, 4, 2), True, True)
-    """
+    """Return codes of small whole numbers: fractions can judge them, and positions in a row or a plane occur."""
     return torch.randint(-4, 5, (count, n, r), generator=generator).double()
 
 
 def inside(
     code: Float[Tensor, "*#runs n r"], hidden: Bool[Tensor, "*#runs n"], numbers: Float[Tensor, "runs lifted"]
 ) -> Float[Tensor, "runs lifted"]:
-    """Return (q, β) with weights in D, below 2 on B and below 1 elsewhere: the last number says how far below.
-
-    >>> hidden = torch.tensor([True, False])
-    >>> z = inside(torch.eye(2, dtype=torch.float64), hidden, torch.tensor([[3.0, 1.0, 0.0]], dtype=torch.float64))
-    >>> [round(number, 3) for number in z[0].tolist()]  # the first weight is half of 2
-    [3.0, 1.0, -3.0]
-    """
+    """Return (q, β) with weights in D, below 2 on B and below 1 elsewhere: the last number says how far below."""
     q = numbers[:, :-1]
     scores = (code @ q[..., None])[..., 0] - math.log(2) * hidden
     below = torch.nn.functional.softplus(numbers[:, -1])

@@ -52,11 +52,6 @@ class HeadFlow:
         n, k and the hidden positions.
     masses : sequence of float or None
         κ of every head, which add up to k; None: one head.
-
-    >>> flow = HeadFlow(Parity(3, (0, 1)))
-    >>> uniform = torch.zeros(1, 3, dtype=torch.float64)
-    >>> [round(rate, 3) for rate in flow.rate(uniform)[0].tolist()]  # up on B, down elsewhere, 0 in all
-    [0.806, 0.806, -1.612]
     """
 
     def __init__(self, problem: Parity, masses: Sequence[float] | None = None) -> None:
@@ -125,11 +120,7 @@ def rosenbrock(flow: Flow, z: Tensor, step: float | Tensor) -> tuple[Tensor, Ten
 
 
 class Followed(NamedTuple):
-    """Where a flow is at the end, how much its height fell in any step, and the steps taken.
-
-    >>> Followed(torch.zeros(1, 2), fall=-0.5, steps=3).steps
-    3
-    """
+    """Where a flow is at the end, how much its height fell in any step, and the steps taken."""
 
     z: Float[Tensor, "runs numbers"]
     fall: float
@@ -147,11 +138,6 @@ def follow(
     """Follow a flow until `end`, every run with steps of its own that err by no more than the tolerance.
 
     A step that errs by more is taken again, shorter. `watch` sees the time and place of every run.
-
-    >>> flow = HeadFlow(Parity(4, (0, 1)), masses=(1.0, 1.0))
-    >>> start = torch.tensor([[4.0, 0, 0, 0, 4.0, 0, 0, 0]], dtype=torch.float64)  # both heads on the same position
-    >>> flow.weights(follow(flow, start, 1e4).z).round(decimals=1).abs().tolist()
-    [[1.0, 1.0, 0.0, 0.0]]
     """
     time, step = torch.zeros(len(z), dtype=z.dtype), torch.full((len(z),), 1e-3, dtype=z.dtype)
     height, fall, steps = flow.height(z), -math.inf, 0
@@ -177,20 +163,12 @@ _GAMMA = 1 - 1 / math.sqrt(2)  # makes the two stages below of second order, and
 
 
 def log_gradient(c: Floats, hidden: NDArray[np.bool_]) -> Floats:
-    """Return g = ∇ log C at weights c.
-
-    >>> log_gradient(np.array([0.5, 0.5]), np.array([True, False])).round(3).tolist()
-    [1.571, -1.571]
-    """
+    """Return g = ∇ log C at weights c."""
     return math.pi / 2 * np.where(hidden, np.tan(math.pi / 2 * (1 - c)), -np.tan(math.pi / 2 * c))
 
 
 def loss_of(c: Floats, hidden: NDArray[np.bool_]) -> float:
-    """Return −log C, infinite outside its domain.
-
-    >>> round(loss_of(np.array([1.0, 0.0]), np.array([True, False])), 12), loss_of(np.ones(1), np.array([False]))
-    (0.0, inf)
-    """
+    """Return −log C, infinite outside its domain."""
     if ((c <= 0) & hidden).any() or (c >= 1 + hidden).any():
         return math.inf
     half = math.pi / 2 * c
@@ -198,11 +176,7 @@ def loss_of(c: Floats, hidden: NDArray[np.bool_]) -> float:
 
 
 def attention_of(logits: Floats) -> Floats:
-    """Return the softmax of every head.
-
-    >>> attention_of(np.zeros((1, 4))).tolist()
-    [[0.25, 0.25, 0.25, 0.25]]
-    """
+    """Return the softmax of every head."""
     raised = np.exp(logits - logits.max(-1, keepdims=True))
     return np.asarray(raised / raised.sum(-1, keepdims=True))
 
@@ -211,11 +185,6 @@ def heads_flow(logits: Floats, hidden: NDArray[np.bool_], times: Floats, toleran
     """Return the logits (times, heads, n) along ṡ = ∇_s log C, c = (k/m)·Σ_h softmax(s_h).
 
     A Rosenbrock method of two stages: flows that rest for a long time beside a face and then leave it are stiff.
-
-    >>> hidden = np.array([True, False])
-    >>> path = heads_flow(np.zeros((1, 2)), hidden, np.array([0.0, 1e4]))
-    >>> attention_of(path[-1]).round(3).tolist()  # 1 − (2π²t)^(−1/2)
-    [[0.998, 0.002]]
     """
     s, now, step, path = logits.copy(), 0.0, 1e-3, []
     for time in times:
@@ -265,12 +234,7 @@ def _derivatives(s: Floats, hidden: NDArray[np.bool_], *, with_curvature: bool =
 
 
 def mirror_flow(scores: Floats, hidden: NDArray[np.bool_], times: Floats) -> Floats:
-    """Return −log C at some times along ṡ = ∇_c log C, c = k·softmax(s), by Runge and Kutta's method.
-
-    >>> hidden = np.arange(50) < 2
-    >>> bool((mirror_flow(np.zeros(50), hidden, np.array([1.0, 4.0])) <= 4 * 2 / np.array([1.0, 16.0])).all())
-    True
-    """
+    """Return −log C at some times along ṡ = ∇_c log C, c = k·softmax(s), by Runge and Kutta's method."""
     k = int(hidden.sum())
 
     def rate(s: Floats) -> Floats:

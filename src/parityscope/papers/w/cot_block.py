@@ -24,10 +24,6 @@ class CotBlock(nn.Module):
     """T(b)[i] = hᵀ ReLU(W [e_{i,b[i]}; Σ_j γ_ji e_{j,b[j]}]) with γ_·i = softmax_{j ≤ i}(e_jᵀ A e_i).
 
     `embeddings` is (T, 2, d); A is d × d, W is 2m × 2d and h has 2m numbers. A and W train; h stays as it is.
-
-    >>> block = CotBlock.at_start(n=5, k=2, d=64, m=8, epsilon=0.1, generator=torch.Generator().manual_seed(0))
-    >>> tuple(block(torch.zeros(3, 7, dtype=torch.int64)).shape)  # outputs at the positions that predict
-    (3, 2)
     """
 
     embeddings: Tensor
@@ -108,23 +104,14 @@ class CotBlock(nn.Module):
 
 
 def random_embeddings(length: int, d: int, generator: torch.Generator) -> Float[Tensor, "T 2 d"]:
-    """Return e_{i,b}, uniform on the corners ±1/√d (W, Definition 3).
-
-    >>> random_embeddings(3, 16, torch.Generator().manual_seed(0)).norm(dim=-1).unique().tolist()
-    [1.0]
-    """
+    """Return e_{i,b}, uniform on the corners ±1/√d (W, Definition 3)."""
     signs = torch.randint(2, (length, 2, d), generator=generator).double() * 2 - 1
     return signs / math.sqrt(d)
 
 
 @dataclass(frozen=True)
 class HandSet:
-    """Theorem 1's weights with the vectors of its proof.
-
-    >>> hand_set = hand_set_block(6, (1, 4), 64, torch.Generator().manual_seed(0))
-    >>> [(hand_set.M @ vector).round(decimals=9).abs().tolist() for vector in (hand_set.U, hand_set.V)]
-    [[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
-    """
+    """Theorem 1's weights with the vectors of its proof."""
 
     block: CotBlock
     M: Float[Tensor, "pairs d"]  # the secret's embeddings
@@ -133,12 +120,7 @@ class HandSet:
 
 
 def hand_set_block(n: int, secret: tuple[int, ...], d: int, generator: torch.Generator) -> HandSet:
-    """Return a block without chain of thought that computes the parity of `secret`: Theorem 1's proof, step by step.
-
-    >>> hand_set = hand_set_block(6, (1, 4), 256, torch.Generator().manual_seed(0))
-    >>> hand_set.block(torch.tensor([[0, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 1, 0, 0]])).round().tolist()
-    [[1.0], [-1.0]]
-    """
+    """Return a block without chain of thought that computes the parity of `secret`: Theorem 1's proof, step by step."""
     k = len(secret)
     if d < 2 * k:
         raise InvalidInput(f"the proof inverts the Gram matrix of 2k = {2 * k} embeddings, so d must reach it: got {d}")
@@ -219,12 +201,6 @@ def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> floa
     """Leave the gradient of the batch's mean loss Σ_i max(0, (−1)^{b[i+1]} T[i] + 1) in the block; return max |T|.
 
     Attention's half of W starts at zero, so the first gradient leaves A alone (W, Lemma 8).
-
-    >>> task = ParitySequences(4, (0, 2))
-    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
-    >>> largest = hinge_gradient(block, task, torch.tensor([[0, 1, 1, 0], [1, 0, 1, 1]]))
-    >>> bool(block.A.grad.any()), bool(block.W.grad.any())
-    (False, True)
     """
     tables, largest = _Tables.of(block), 0.0
     sums = tables.zeros()
@@ -245,13 +221,7 @@ def hinge_gradient(block: CotBlock, task: ParitySequences, bits: Tensor) -> floa
 def right_way(
     block: CotBlock, task: ParitySequences, bits: Tensor
 ) -> tuple[Float[Tensor, "batch links"], Float[Tensor, "batch links"]]:
-    """Return T in the right direction at every link, and how much attention is on its secret bit.
-
-    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
-    >>> outputs, attention = right_way(block, ParitySequences(4, (0, 2)), torch.tensor([[0, 1, 1, 0]]))
-    >>> tuple(outputs.shape), [round(share, 4) for share in attention[0].tolist()]  # uniform over 5 tokens, then 6
-    ((1, 2), [0.2, 0.1667])
-    """
+    """Return T in the right direction at every link, and how much attention is on its secret bit."""
     tables = _Tables.of(block)
     outputs, attentions = [], []
     for links in _parts(block, task, bits):

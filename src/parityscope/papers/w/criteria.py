@@ -19,23 +19,12 @@ _NOT_ITS_SIZES = (
 
 
 def equation(says: str, quantity: str, *, corrected: bool = False) -> Clause:
-    """Return the clause of an equation whose two sides were computed: they agree, or differ by more than rounding.
-
-    >>> clause = equation("the gradient is the printed sum", "relative distance of both")
-    >>> [clause.verdict(distance) for distance in (1e-14, 1e-7, 0.1)]
-    ['holds', 'open', 'fails']
-    """
+    """Return the clause of an equation whose two sides were computed: they agree, or differ by more than rounding."""
     return Clause(says, quantity, at_most(1e-9), _ROUNDING, above(1e-6), corrected)
 
 
 def rare(says: str, quantity: str, probability: float, allowed: str) -> Clause:
-    """Return the clause of an event that may happen with a probability: a share of draws with its interval decides.
-
-    >>> from parityscope.core.statistics import wilson_share
-    >>> clause = rare("the bound holds", "share of draws beyond the bound", 0.1, "δ = 0.1")
-    >>> [clause.verdict(wilson_share(*counts)) for counts in ((0, 60), (1, 10), (30, 60))]
-    ['holds', 'open', 'fails']
-    """
+    """Return the clause of an event that may happen with a probability: a share of draws with its interval decides."""
     return Clause(says, quantity, at_most(probability), f"the paper's probability, {allowed}; a 95 % interval")
 
 

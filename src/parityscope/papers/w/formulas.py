@@ -15,39 +15,21 @@ _PARITY = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)  # (−1
 
 
 def own_gradient(of: Instance) -> Float[Tensor, "neurons d"]:
-    """Return Lemma 12's gradient of W_{r,1:d}: (h_r/B) Σ 1(ν_{r,i,b} > 0) δ_{i,b} e_{i,b}.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> made = instance(n=4, k=2, d=256, m=2, batch=20)
-    >>> torch.allclose(own_gradient(made), made.gradient_own)
-    True
-    """
+    """Return Lemma 12's gradient of W_{r,1:d}: (h_r/B) Σ 1(ν_{r,i,b} > 0) δ_{i,b} e_{i,b}."""
     weighted = torch.einsum("rib,ib->rib", of.active, of.statistics.delta)
     sums = torch.einsum("rib,ibd->rd", weighted, of.block.embeddings[of.task.n :])
     return of.block.h[:, None] / of.statistics.count * sums
 
 
 def attended_gradient(of: Instance, alpha: Float[Tensor, "links T 2 2"] | None = None) -> Float[Tensor, "neurons d"]:
-    """Return the gradient of W_{r,d+1:2d} at uniform attention, (h_r/B) Σ (1/i) 1(ν_{r,i,b2} > 0) α e_{j,b1}.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> made = instance(n=4, k=2, d=256, m=2, batch=20)
-    >>> torch.allclose(attended_gradient(made), made.gradient_attended)
-    True
-    """
+    """Return the gradient of W_{r,d+1:2d} at uniform attention, (h_r/B) Σ (1/i) 1(ν_{r,i,b2} > 0) α e_{j,b1}."""
     alpha = of.statistics.alpha if alpha is None else alpha
     weighted = torch.einsum("i,rib,ijab->rja", 1 / of.place, of.active, alpha)
     return of.block.h[:, None] / of.statistics.count * torch.einsum("rja,jad->rd", weighted, of.block.embeddings)
 
 
 def attended_gradient_as_printed(of: Instance) -> Float[Tensor, "neurons d"]:
-    """Return the same with ᾱ, the expectation of α, on the secret, as Lemmas 14 and 17 print it.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> every, drawn = instance(n=4, k=2, d=256, m=2), instance(n=4, k=2, d=256, m=2, batch=20)
-    >>> [torch.allclose(attended_gradient_as_printed(made), made.gradient_attended) for made in (every, drawn)]
-    [True, False]
-    """
+    """Return the same with ᾱ, the expectation of α, on the secret, as Lemmas 14 and 17 print it."""
     alpha = of.statistics.alpha.clone()
     alpha[torch.arange(of.task.k), list(of.task.secret)] = of.statistics.count * expected_alpha(of.task)
     return attended_gradient(of, alpha)
@@ -73,13 +55,7 @@ class TableOne:
 
 
 def table_1(task: ParitySequences, counted: Statistics, active: Float[Tensor, "neurons links 2"]) -> TableOne:
-    """Count everything that Table 1 defines.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> made = instance(n=4, k=2, d=64, m=3)
-    >>> tuple(table_1(made.task, made.statistics, made.active).zeta.shape)
-    (2, 2, 6, 2)
-    """
+    """Count everything that Table 1 defines."""
     k, m, place = task.k, len(active) // 2, places(task)
     on_secret = torch.arange(k), list(task.secret)
     mean, elsewhere = torch.zeros_like(counted.alpha), counted.alpha.clone()
@@ -99,23 +75,12 @@ def table_1(task: ParitySequences, counted: Statistics, active: Float[Tensor, "n
 
 
 def kappa(of: Instance) -> Float[Tensor, "links 2 d"]:
-    """Return κ_{1,i,b} for η₀ = 1 from the gradient: Σ 1(ν_{r,i,b} > 0) h_r dL/dW_{r,d+1:2d}.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> tuple(kappa(instance(n=4, k=2, d=64, m=2)).shape)
-    (2, 2, 64)
-    """
+    """Return κ_{1,i,b} for η₀ = 1 from the gradient: Σ 1(ν_{r,i,b} > 0) h_r dL/dW_{r,d+1:2d}."""
     return torch.einsum("rib,r,rd->ibd", of.active, of.block.h, of.gradient_attended)
 
 
 def kappa_as_printed(of: Instance) -> Float[Tensor, "links 2 d"]:
-    """Return Lemma 18's κ_{1,i,b} for η₀ = 1: a main term, one with γ and one with ζ.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> made = instance(n=4, k=2, d=64, m=2)
-    >>> torch.allclose(kappa_as_printed(made), kappa(made))  # something is left out
-    False
-    """
+    """Return Lemma 18's κ_{1,i,b} for η₀ = 1: a main term, one with γ and one with ζ."""
     B, m, table, mean = of.statistics.count, of.m, table_1(of.task, of.statistics, of.active), expected_alpha(of.task)
     secret = of.block.embeddings[list(of.task.secret)]
     main = torch.einsum("i,iab,iad->ibd", 1 / (8 * m * of.place), mean, secret)
@@ -137,23 +102,12 @@ def kappa_left_out(of: Instance) -> Float[Tensor, " d"]:
 
 
 def third_gradient_as_printed(of: Instance) -> Float[Tensor, "neurons d"]:
-    """Return Lemma 23's gradient of W_{r,d+1:2d}: h_r Σ (1/i) 1(ν_{r,i,b2} > 0) (−1)^{b1+b2} e_{S[i],b1}.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> made = instance(n=4, k=2, d=64, m=2)
-    >>> torch.allclose(third_gradient_as_printed(made), third_gradient(made))
-    False
-    """
+    """Return Lemma 23's gradient of W_{r,d+1:2d}: h_r Σ (1/i) 1(ν_{r,i,b2} > 0) (−1)^{b1+b2} e_{S[i],b1}."""
     return _on_secret(of, _PARITY[None] / of.place[:, None, None])
 
 
 def third_gradient(of: Instance) -> Float[Tensor, "neurons d"]:
-    """Return the same with ᾱ/B, which is ±¼ and ±½ at i = n + 1, for the printed 1/i: attention is one-hot by then.
-
-    >>> from parityscope.papers.w.instance import instance
-    >>> tuple(third_gradient(instance(n=4, k=2, d=64, m=2)).shape)
-    (4, 64)
-    """
+    """Return the same with ᾱ/B, which is ±¼ and ±½ at i = n + 1, for the printed 1/i: attention is one-hot by then."""
     return _on_secret(of, expected_alpha(of.task))
 
 
@@ -165,11 +119,7 @@ def _on_secret(of: Instance, weight: Float[Tensor, "links 2 2"]) -> Float[Tensor
 def softmax_slope(
     X: Float[Tensor, "tokens d"], attention: Float[Tensor, " tokens"], j: int, i: int
 ) -> Float[Tensor, "d d"]:
-    """Return Lemma 20's derivative of attention j at i with respect to A: γ_j (e_j − Σ_p γ_p e_p) e_iᵀ.
-
-    >>> softmax_slope(torch.eye(2), torch.tensor([0.5, 0.5]), 0, 1)[:, 1].tolist()
-    [0.25, -0.25]
-    """
+    """Return Lemma 20's derivative of attention j at i with respect to A: γ_j (e_j − Σ_p γ_p e_p) e_iᵀ."""
     return attention[j] * torch.outer(X[j] - attention @ X, X[i])
 
 

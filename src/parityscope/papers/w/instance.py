@@ -61,11 +61,7 @@ class Instance:
 
 
 def places(task: ParitySequences) -> Float[Tensor, " links"]:
-    """Return the paper's i of each predicting position.
-
-    >>> places(ParitySequences(4, (0, 2))).tolist()
-    [5.0, 6.0]
-    """
+    """Return the paper's i of each predicting position."""
     return torch.arange(task.n + 1, task.n + task.k + 1, dtype=torch.float64)
 
 
@@ -79,11 +75,7 @@ def drawn_bits(n: int, count: int, seed: int, step: int = 0) -> Tensor:
 
 
 def instance(n: int = 10, k: int = 3, d: int = 512, m: int = 32, batch: int | None = None, seed: int = 0) -> Instance:
-    """Return an instance whose batch is drawn, or holds every input once when `batch` is None.
-
-    >>> len(instance(n=4, k=2, d=32, m=2).tokens), len(instance(n=4, k=2, d=32, m=2, batch=5).tokens)
-    (16, 5)
-    """
+    """Return an instance whose batch is drawn, or holds every input once when `batch` is None."""
     task = ParitySequences(n, draw_secret(n, k, seed))
     block = CotBlock.at_start(n, k, d, m, _EPSILON, seeded_generator(seed, "start"))
     bits = bits_of(torch.arange(2**n), n) if batch is None else drawn_bits(n, batch, seed)
@@ -110,12 +102,7 @@ def second_instance(first: Instance, rate: float, seed: int = 0) -> Instance:
 
 
 def measured(block: CotBlock, task: ParitySequences, bits: Tensor, epsilon: float, active: Tensor) -> Instance:
-    """Return the instance of a block and a batch: its statistics and gradients.
-
-    >>> made = instance(n=4, k=2, d=32, m=2)
-    >>> measured(made.block, made.task, made.tokens[:3, :4], 0.5, made.active).statistics.count
-    3
-    """
+    """Return the instance of a block and a batch: its statistics and gradients."""
     hinge_gradient(block, task, bits)
     assert block.W.grad is not None
     tokens = task.tokens(bits)
@@ -127,10 +114,6 @@ def statistics(task: ParitySequences, tokens: Tensor) -> Statistics:
     """Return δ and α of Table 1 by counting.
 
     A chain of one bit repeats the secret one: α is +1 for every 0 there and −1 for every 1.
-
-    >>> task = ParitySequences(2, (0,))
-    >>> statistics(task, task.tokens(torch.tensor([[0, 1], [1, 1], [0, 0]]))).alpha[0, 0, :, 0].tolist()
-    [2.0, -1.0]
     """
     T = task.n + task.k
     signs = (1 - 2 * task.targets(tokens)).double()  # (batch, links)
@@ -143,11 +126,7 @@ def statistics(task: ParitySequences, tokens: Tensor) -> Statistics:
 
 
 def expected_alpha(task: ParitySequences) -> Float[Tensor, "links 2 2"]:
-    """Return ᾱ_{i,S[i],b1,b2} / B of Table 1: ±¼, and ±½ at the first link, whose token is always 0.
-
-    >>> expected_alpha(ParitySequences(3, (2, 0))).tolist()
-    [[[0.5, 0.0], [-0.5, 0.0]], [[0.25, -0.25], [-0.25, 0.25]]]
-    """
+    """Return ᾱ_{i,S[i],b1,b2} / B of Table 1: ±¼, and ±½ at the first link, whose token is always 0."""
     sign = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
     mean = sign.expand(task.k, 2, 2).clone() / 4
     mean[0] = torch.tensor([[0.5, 0.0], [-0.5, 0.0]])  # at i = n + 1 the token is always 0
@@ -155,25 +134,13 @@ def expected_alpha(task: ParitySequences) -> Float[Tensor, "links 2 2"]:
 
 
 def dual_embeddings(block: CotBlock) -> Float[Tensor, "T 2 d"]:
-    """Return vectors with ⟨dual_{i,b}, e_{i',b'}⟩ = 1((i, b) = (i', b')): Lemma 2 for all tokens.
-
-    >>> block = instance(n=4, k=2, d=32, m=2).block
-    >>> products = dual_embeddings(block).flatten(0, 1) @ block.embeddings.flatten(0, 1).T
-    >>> torch.allclose(products, torch.eye(12, dtype=torch.float64))
-    True
-    """
+    """Return vectors with ⟨dual_{i,b}, e_{i',b'}⟩ = 1((i, b) = (i', b')): Lemma 2 for all tokens."""
     flat = block.embeddings.flatten(0, 1)
     return torch.linalg.solve(flat @ flat.T, flat).unflatten(0, block.embeddings.shape[:2])
 
 
 def with_one_hot_attention(of: Instance) -> CotBlock:
-    """Return the block at its start with attention hand-set on the secret: scores 40 log n there and 0 elsewhere.
-
-    >>> made = instance(n=4, k=2, d=32, m=2)
-    >>> attention = with_one_hot_attention(made).attention(made.tokens)
-    >>> round(attention[:, [0, 1], list(made.task.secret)].min().item(), 9)
-    1.0
-    """
+    """Return the block at its start with attention hand-set on the secret: scores 40 log n there and 0 elsewhere."""
     dual, n = dual_embeddings(of.block), of.task.n
     query = dual[n:].sum(1)  # (links, d), for both bits
     key = dual[list(of.task.secret)].sum(1)
@@ -182,13 +149,7 @@ def with_one_hot_attention(of: Instance) -> CotBlock:
 
 
 def output(W: Tensor, of: Instance, tokens: list[int], i: int, A: Tensor | None = None) -> Tensor:
-    """Return T(b)[i] at the 0-based position i: hᵀ ReLU(W [e_i; X softmax(Xᵀ A e_i)]).
-
-    >>> made = instance(n=4, k=2, d=32, m=2)
-    >>> found = output(made.block.W, made, made.tokens[5].tolist(), 4)
-    >>> torch.allclose(found, made.block(made.tokens[5:6])[0, 0])
-    True
-    """
+    """Return T(b)[i] at the 0-based position i: hᵀ ReLU(W [e_i; X softmax(Xᵀ A e_i)])."""
     X = torch.stack([of.block.embeddings[j, tokens[j]] for j in range(i + 1)], dim=1)
     A = of.block.A if A is None else A
     seen = X @ torch.softmax(X.T @ A @ X[:, i], dim=0)
@@ -210,13 +171,7 @@ def attention_output(of: Instance, tokens: list[int], i: int) -> Float[Tensor, "
 
 @torch.no_grad()
 def slope_of_loss(of: Instance, r: int, direction: Float[Tensor, " twice_d"], A: Tensor | None = None) -> float:
-    """Return the slope of the batch's linear loss along a direction of neuron r's weights, by central differences.
-
-    >>> made = instance(n=4, k=2, d=32, m=2, batch=5)
-    >>> along = torch.eye(64, dtype=torch.float64)[40]
-    >>> abs(slope_of_loss(made, 1, along) - float(made.gradient_attended[1, 8])) < 1e-9
-    True
-    """
+    """Return the slope of the batch's linear loss along a direction of neuron r's weights, by central differences."""
     step, n = 1e-4, of.task.n
     losses = []
     for side in (1, -1):

@@ -27,12 +27,7 @@ _BELOW_LEMMA_5 = 10  # how far the early rate stays below Lemma 5.4's limit, whi
 
 
 class Rates(NamedTuple):
-    """Half the number of neurons, η₀ = η₁ and η₂.
-
-    >>> rates = rates_of_lemma_5(10)
-    >>> rates.early <= rates.m * 10 * _EPSILON / 120, round(rates.early**2 / (256 * rates.m * 10**2) / math.log(10))
-    (True, 40)
-    """
+    """Half the number of neurons, η₀ = η₁ and η₂."""
 
     m: float
     early: float
@@ -40,25 +35,14 @@ class Rates(NamedTuple):
 
 
 def rates_of_lemma_5(n: int) -> Rates:
-    """Return rates inside Lemma 5.4 and at the edge of 5.6, and the m that both together need; η₂ is Assumption 2's.
-
-    >>> rates = rates_of_lemma_5(10)
-    >>> round(rates.last / (rates.m * _EPSILON), 4)  # 4kε/3 with m = 2k
-    0.6667
-    """
+    """Return rates inside Lemma 5.4 and at the edge of 5.6, and the m that both together need; η₂ is Assumption 2's."""
     per_neuron = n * _EPSILON / (120 * _BELOW_LEMMA_5)  # η₀/m
     m = 256 * n**2 * 40 * math.log(n) / per_neuron**2  # η₀η₁/256mn² = 40 log n
     return Rates(m, per_neuron * m, 2 * m * _EPSILON / 3)
 
 
 def noise_free_instance(n: int, k: int) -> Instance:
-    """Return the start, the batch of all inputs and the first gradients, with every sign pattern once: m = 4^k.
-
-    >>> made = noise_free_instance(4, 2)
-    >>> flat = made.block.embeddings.flatten(0, 1)
-    >>> made.m, torch.equal(flat @ flat.T, torch.eye(12).double()), float(made.active.mean())
-    (16, True, 0.5)
-    """
+    """Return the start, the batch of all inputs and the first gradients, with every sign pattern once: m = 4^k."""
     task = ParitySequences(n, tuple(range(1, 2 * k, 2)) if 2 * k <= n else tuple(range(k)))
     rows = _hadamard(2 * (n + k))
     embeddings = (rows[: 2 * (n + k)] / math.sqrt(len(rows))).unflatten(0, (n + k, 2))
@@ -115,10 +99,6 @@ def noise_free_run(n: int = 10, k: int = 2, last_rate: float = 1.0) -> NoiseFree
     """Take three steps on the hinge loss at `rates_of_lemma_5`, the last multiplied by `last_rate`.
 
     Copies of a neuron stay equal, so one stands for m/4^k of them: its own weights get that share of the rate.
-
-    >>> run = noise_free_run(8, 2)
-    >>> run.off_one_hot(2) < 8**-10, bool((run.outputs() > 0).all())
-    (True, True)
     """
     start, rates = noise_free_instance(n, k), rates_of_lemma_5(n)
     block, bits = _copy(start.block), start.tokens[:, :n]
@@ -140,26 +120,14 @@ def _copy(block: CotBlock) -> CotBlock:
 
 
 class Scores(NamedTuple):
-    """Scores after two steps in units of η₀η₁/mn²: the smallest on the secret, the largest size elsewhere.
-
-    >>> scores = noise_free_scores(10**6, 2)
-    >>> round(float(scores.secret) * 128, 3), round(float(scores.elsewhere) * 10**6, 1)  # elsewhere falls like 1/n
-    (1.0, 0.1)
-    """
+    """Scores after two steps in units of η₀η₁/mn²: the smallest on the secret, the largest size elsewhere."""
 
     secret: Fraction
     elsewhere: Fraction
 
 
 def noise_free_scores(n: int, k: int) -> Scores:
-    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them.
-
-    >>> run, n = noise_free_run(8, 2), 8
-    >>> unit = run.rates.early**2 / (run.rates.m * n**2)
-    >>> found = run.blocks[2].scores().detach()[run.start.task.secret[1], :, 1].min() / unit
-    >>> abs(float(found) - float(noise_free_scores(n, 2).secret)) < 1e-12
-    True
-    """
+    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them."""
     # Keys: the secret bits, the tokens of the chain so far (the first is always 0), and any other bit.
     secret: list[Fraction] = []
     elsewhere: list[Fraction] = []

@@ -36,12 +36,7 @@ def _log(x: float | Decimal) -> Decimal:
 
 
 def assumption_2(log_n: float, delta: float = 0.1, epsilon: float = 0.1, power: float = 5.0) -> AssumptionTwo:
-    """Return the logarithms of k = n/log^power(n/δ), d, m, B, η₀ = η₁ and η₂ of W, Assumption 2.
-
-    >>> at = assumption_2(math.log(1000))
-    >>> round(math.exp(at.d - at.k), 2)  # log^1.1(n/δ)
-    11.5
-    """
+    """Return the logarithms of k = n/log^power(n/δ), d, m, B, η₀ = η₁ and η₂ of W, Assumption 2."""
     with localcontext(prec=_DIGITS):
         n, inverse = Decimal(log_n), -_log(delta)
         L = n + inverse  # log(n/δ)
@@ -55,13 +50,7 @@ def assumption_2(log_n: float, delta: float = 0.1, epsilon: float = 0.1, power: 
 
 
 def lemma_5_items(at: AssumptionTwo) -> dict[str, float]:
-    """Return, per item of W's Lemma 5, the logarithm of a quantity that must fall below 0 (→ −∞ for limits).
-
-    >>> for log_n in (1e3, 1e49):  # which items do not hold yet
-    ...     [name for name, value in lemma_5_items(assumption_2(log_n)).items() if value >= 0]
-    ['2', '3b']
-    []
-    """
+    """Return, per item of W's Lemma 5, the logarithm of a quantity that must fall below 0 (→ −∞ for limits)."""
     with localcontext(prec=_DIGITS):
         n, k, d, m, B = at.n, at.k, at.d, at.m, at.B
         log_300mnB = (_log(300) + m + n + B + at.inverse_delta).ln()
@@ -96,21 +85,13 @@ def power_of_log_n(item: Callable[[AssumptionTwo], float]) -> float:
 
 
 def log_parameters(at: AssumptionTwo) -> float:
-    """Return log((d² + 4dm)/nk), which Theorem 3 wants to fall without end: A has d² weights, W has 2m·2d.
-
-    >>> round(power_of_log_n(log_parameters), 2)
-    -1.8
-    """
+    """Return log((d² + 4dm)/nk), which Theorem 3 wants to fall without end: A has d² weights, W has 2m·2d."""
     with localcontext(prec=_DIGITS):
         return float(2 * at.d + (1 + (_log(4) + at.m - at.d).exp()).ln() - at.n - at.k)
 
 
 def log_size_of_theorem_1(at: AssumptionTwo) -> float:
-    """Return log((d² + dm)·log n/nk) for the d = k·log(n/δ) and m = k + 1 of Theorem 1's proof; it must fall.
-
-    >>> round(power_of_log_n(log_size_of_theorem_1), 2)
-    -1.0
-    """
+    """Return log((d² + dm)·log n/nk) for the d = k·log(n/δ) and m = k + 1 of Theorem 1's proof; it must fall."""
     with localcontext(prec=_DIGITS):
         L = at.n + at.inverse_delta
         d, m = at.k + L.ln(), at.k  # k + 1 is k, far out
@@ -118,11 +99,7 @@ def log_size_of_theorem_1(at: AssumptionTwo) -> float:
 
 
 def log_samples_over_n(at: AssumptionTwo) -> float:
-    """Return log(3B/n), the samples of three steps against Theorem 3's Õ(n).
-
-    >>> round(power_of_log_n(log_samples_over_n), 2)
-    20.0
-    """
+    """Return log(3B/n), the samples of three steps against Theorem 3's Õ(n)."""
     with localcontext(prec=_DIGITS):
         return float(_log(3) + at.B - at.n)
 
@@ -154,14 +131,7 @@ def _log_tail_at_a_hundredth(at: AssumptionTwo) -> Decimal:
 
 
 def log_bound_of_lemma_19(at: AssumptionTwo) -> float:
-    """Return log(10 √(nk/Bd) log(300mnB/δ)): the error W's Lemma 19 allows, in units of η₀/mn.
-
-    >>> from parityscope.theory.w import lemma_19_bound
-    >>> at = assumption_2(50.0)
-    >>> n, k, d, m, B = (math.exp(x) for x in (at.n, at.k, at.d, at.m, at.B))
-    >>> math.isclose(math.exp(log_bound_of_lemma_19(at)), lemma_19_bound(n, k, d, m, B, m * n, 0.1))
-    True
-    """
+    """Return log(10 √(nk/Bd) log(300mnB/δ)): the error W's Lemma 19 allows, in units of η₀/mn."""
     with localcontext(prec=_DIGITS):
         log = _log(300) + at.m + at.n + at.B + at.inverse_delta
         return float(_log(10) + (at.n + at.k - at.B - at.d) / 2 + log.ln())
@@ -188,9 +158,6 @@ def lemma_10_overlap(at: AssumptionTwo) -> float:
     """Return log √(4k/d · log(100Bm/δ)), which W's Lemma 10 needs below log 0.01.
 
     d/k grows like log^1.1(n/δ), hardly faster than the logarithm above it: the lemma waits for n = e^(10^50).
-
-    >>> [lemma_10_overlap(assumption_2(log_n)) < math.log(0.01) for log_n in (1e6, 1e49, 1e50)]
-    [False, False, True]
     """
     with localcontext(prec=_DIGITS):
         return float((_log(4) + at.k - at.d + (_log(100) + at.B + at.m + at.inverse_delta).ln()) / 2)

@@ -56,21 +56,13 @@ DecoderRow = Row[ShownDecoder, DecoderNumbers]
 
 
 def smoke(label: str, n: int = 6, k: int = 2, **changes: Any) -> ShownDecoder:
-    """Return a training of a second.
-
-    >>> smoke("small", pool=24).training.width, smoke("small", pool=24).training.pool
-    (16, 24)
-    """
+    """Return a training of a second."""
     usual = {"width": 16, "batch": 32, "steps": 20, "held_out": 16, "evaluate_every": 5, "learning_rate": 3e-3}
     return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
 
 
 def narrow(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
-    """Return W's training at a width that trains in seconds: 64 instead of 720, at ten times the rate and more.
-
-    >>> narrow("", 16, 3, steps=400).training.width
-    64
-    """
+    """Return W's training at a width that trains in seconds: 64 instead of 720, at ten times the rate and more."""
     return laptop(label, n, k, **{"width": 64, "held_out": 512, **changes})
 
 
@@ -103,20 +95,12 @@ def samples(row: DecoderRow) -> int | None:
     """Return the examples seen when every held-out token was right for the first time: W's sample complexity.
 
     A row notes when 99 %, 99.5 % and all tokens were right; none means that its budget ended first.
-
-    >>> samples(Row(smoke(CHAIN), DecoderNumbers.model_construct(samples=(256, 512, 768))))
-    768
     """
     return row.numbers.samples[-1]
 
 
 def budget(row: DecoderRow) -> int:
-    """Return the examples a training may see.
-
-    >>> from parityscope.records import Numbers
-    >>> budget(Row(smoke(CHAIN, steps=400, batch=256), Numbers()))
-    102400
-    """
+    """Return the examples a training may see."""
     return row.config.training.steps * row.config.training.batch
 
 
@@ -131,37 +115,17 @@ def samples_at_least(row: DecoderRow) -> int:
 
 
 def solved(rows: Iterable[DecoderRow]) -> list[DecoderRow]:
-    """Return the rows whose decoder got everything right.
-
-    >>> found = [DecoderNumbers.model_construct(samples=(256, None, last)) for last in (None, 768)]
-    >>> rows = [Row(smoke(CHAIN), numbers) for numbers in found]
-    >>> [samples(row) for row in solved(rows)]
-    [768]
-    """
+    """Return the rows whose decoder got everything right."""
     return [row for row in rows if samples(row) is not None]
 
 
 def with_chain(rows: Iterable[DecoderRow], chain: bool) -> list[DecoderRow]:
-    """Return the rows with (or without) chain of thought.
-
-    >>> from parityscope.records import Numbers
-    >>> shown = [smoke("", k=k, chain_of_thought=k == 2) for k in (1, 2, 3)]
-    >>> rows = [Row(config, Numbers()) for config in shown]
-    >>> [row.config.training.k for row in with_chain(rows, False)]
-    [1, 3]
-    """
+    """Return the rows with (or without) chain of thought."""
     return [row for row in rows if row.config.training.chain_of_thought is chain]
 
 
 def best_by_k(rows: Iterable[DecoderRow]) -> dict[int, DecoderRow]:
-    """Return, for every k, the row with the fewest samples.
-
-    >>> def row(k, rate, count):
-    ...     return Row(smoke("", k=k, learning_rate=rate), DecoderNumbers.model_construct(samples=(count,)))
-    >>> best = best_by_k([row(2, 1e-4, 900), row(2, 6e-5, 500), row(1, 1e-4, None)])
-    >>> {k: row.config.training.learning_rate for k, row in best.items()}
-    {1: 0.0001, 2: 6e-05}
-    """
+    """Return, for every k, the row with the fewest samples."""
     return _best_by(rows, lambda training: training.k)
 
 
@@ -181,21 +145,13 @@ def _best_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Ord
 
 
 def growth(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Return the factor per unit of x of the least-squares exponential through (x, y); none for fewer than two points.
-
-    >>> round(growth([(1, 3.0), (2, 6.0), (3, 12.0)]), 6)
-    2.0
-    """
+    """Return the factor per unit of x of the least-squares exponential through (x, y); none for fewer than two points."""
     slope = _slope([(x, math.log(y)) for x, y in pairs])
     return None if slope is None else math.exp(slope)
 
 
 def power(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Return the power of x of the least-squares power law through (x, y): 1 for a line through the origin.
-
-    >>> round(power([(1, 3.0), (2, 12.0), (4, 48.0)]), 6)
-    2.0
-    """
+    """Return the power of x of the least-squares power law through (x, y): 1 for a line through the origin."""
     return _slope([(math.log(x), math.log(y)) for x, y in pairs])
 
 
@@ -207,14 +163,7 @@ def _slope(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def fell_before_jump(row: DecoderRow) -> tuple[int | None, int | None]:
-    """Return the steps at which the lowest head's entropy has made half its fall, and accuracy half its rise.
-
-    >>> arrays = {"step": torch.tensor([0, 10, 20]), "accuracy": torch.tensor([0.5, 0.5, 1.0])}
-    >>> from parityscope.records import Numbers
-    >>> arrays["entropy"] = torch.tensor([[[1.0]], [[0.2]], [[0.0]]])
-    >>> fell_before_jump(Row(smoke(CHAIN), Numbers(), arrays))
-    (10, 20)
-    """
+    """Return the steps at which the lowest head's entropy has made half its fall, and accuracy half its rise."""
     steps = row.arrays["step"].int().tolist()
     entropy = row.arrays["entropy"].flatten(1).amin(1)
     accuracy = row.arrays["accuracy"]
@@ -301,13 +250,7 @@ def guessing_bound(row: DecoderRow) -> float:
 
 @dataclass(frozen=True)
 class Cell:
-    """The trainings of one setting, one per seed.
-
-    >>> found = [DecoderNumbers.model_construct(samples=(count,)) for count in (500, 900, None)]
-    >>> cell = Cell(tuple(Row(smoke("", seed=seed), numbers) for seed, numbers in enumerate(found)))
-    >>> cell.reached, cell.median, str(cell)
-    (2, 900.0, '900 (500–900; 2 of 3 seeds)')
-    """
+    """The trainings of one setting, one per seed."""
 
     rows: tuple[DecoderRow, ...]
 
@@ -376,11 +319,7 @@ class Law(NamedTuple):
 
 
 def line(pairs: Sequence[tuple[float, float]]) -> Law | None:
-    """Return the line through (x, y): its slope, y per unit of x; none for fewer than three points or one x.
-
-    >>> line([(1, 3.0), (2, 5.0), (3, 7.0)])
-    Law(slope=2.0, low=2.0, high=2.0)
-    """
+    """Return the line through (x, y): its slope, y per unit of x; none for fewer than three points or one x."""
     xs = [x for x, _ in pairs]
     if len(pairs) < 3 or len(set(xs)) < 2:
         return None
@@ -393,22 +332,13 @@ def line(pairs: Sequence[tuple[float, float]]) -> Law | None:
 
 
 def exponential(pairs: Sequence[tuple[float, float]]) -> Law | None:
-    """Return the exponential law through (x, y): the factor of y per unit of x.
-
-    >>> factor = exponential([(1, 3.0), (2, 6.0), (3, 12.0)])
-    >>> round(factor.slope, 9), round(factor.high, 9)
-    (2.0, 2.0)
-    """
+    """Return the exponential law through (x, y): the factor of y per unit of x."""
     law = line([(x, math.log(y)) for x, y in pairs])
     return None if law is None else Law(*map(math.exp, law))
 
 
 def power_law(pairs: Sequence[tuple[float, float]]) -> Law | None:
-    """Return the power law through (x, y): the power of x, 1 for a line through the origin.
-
-    >>> round(power_law([(1, 3.0), (2, 12.0), (4, 48.0)]).slope, 9)
-    2.0
-    """
+    """Return the power law through (x, y): the power of x, 1 for a line through the origin."""
     return line([(math.log(x), math.log(y)) for x, y in pairs])
 
 

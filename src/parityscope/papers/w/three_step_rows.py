@@ -178,13 +178,7 @@ def settings_at(context: Context) -> ThreeSteps:
 
 
 def trained(context: Context) -> list[ThreeStepNumbers]:
-    """Return what the fresh trainings gave.
-
-    >>> from parityscope.records import Row
-    >>> numbers = ThreeStepNumbers.model_construct(token_accuracy=1.0)
-    >>> [run.token_accuracy for run in trained(Context("smoke", row=lambda config: Row(config, numbers)))]
-    [1.0]
-    """
+    """Return what the fresh trainings gave."""
     return [context.row(training).numbers for training in fresh_trainings(context)]
 
 

@@ -40,9 +40,6 @@ class ThreeSteps(BaseModel):
 
     Before the third step |T| is about (early rate)·ε/4 at the first link and must stay below 1, where the hinge bends;
     scores on the secret are about m·((early rate)·ε)²/128. So early steps are small, ε is large and the block wide.
-
-    >>> ThreeSteps(n=10, m=2, epsilon=0.5, early_rate=4.0, last_rate=6.0).rates  # η₀ = η₁ = 4·mnε and η₂ = 6·mε
-    (40.0, 40.0, 6.0)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,12 +87,7 @@ class ThreeStepsRun:
 
 
 def take_three_steps(config: ThreeSteps) -> ThreeStepsRun:
-    """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences.
-
-    >>> small = ThreeSteps(n=6, k=1, d=128, m=16, epsilon=1.0, early_rate=4.0, batch=512, held_out=16)
-    >>> take_three_steps(small).perfect
-    True
-    """
+    """Train by three SGD steps on the hinge loss (W, Appendix B.1.1) and measure on held-out sequences."""
     task = ParitySequences(config.n, draw_secret(config.n, config.k, config.seed))
     held_out = HeldOut(config.n, config.held_out, config.seed)
     generator = seeded_generator(config.seed, "start")
@@ -127,13 +119,7 @@ def _batch_of_step(config: ThreeSteps, held_out: HeldOut, step: int) -> Int8[Ten
 
 
 def examine(block: CotBlock, task: ParitySequences, bits: Tensor) -> tuple[float, float, Tensor, float]:
-    """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output.
-
-    >>> block = CotBlock.at_start(4, 2, d=16, m=4, epsilon=0.5, generator=torch.Generator().manual_seed(0))
-    >>> *_, attention, _ = examine(block, ParitySequences(4, (0, 2)), torch.tensor([[0, 1, 1, 0]]))
-    >>> [round(share, 4) for share in attention[0].tolist()]  # uniform over 5 tokens, then over 6
-    [0.2, 0.1667]
-    """
+    """Return token and sequence accuracy, attention on the secret (batch, links) and the smallest right-way output."""
     outputs, attention = right_way(block, task, bits)
     right = predicts_plus(outputs)  # an output of 0 says nothing and counts as wrong
     return (float(right.double().mean()), float(right.all(1).double().mean()), attention, float(outputs.min()))
@@ -144,13 +130,7 @@ def _copy(block: CotBlock) -> CotBlock:
 
 
 class Answers(NamedTuple):
-    """Parts of T after three steps at one-hot attention, over ε, by link and the token there.
-
-    >>> config = ThreeSteps(n=8, k=2, d=512, m=64, epsilon=1.0, early_rate=2.0, batch=2048, held_out=16)
-    >>> answers = answers_of(take_three_steps(config))
-    >>> tuple(answers.signal.shape), bool((answers.offset.abs() < answers.signal)[1].all())  # both tokens at link 2
-    ((2, 2), True)
-    """
+    """Parts of T after three steps at one-hot attention, over ε, by link and the token there."""
 
     signal: Float[Tensor, "links 2"]
     offset: Float[Tensor, "links 2"]
@@ -159,11 +139,7 @@ class Answers(NamedTuple):
 
 
 class WeakestAnswer(Numbers):
-    """The place where the signal exceeds the offset by least, over ε; the first link is apart, its token is always 0.
-
-    >>> WeakestAnswer(link=2, token=0, signal=0.175, offset=-0.176, start=-0.044, drift=-0.138).right
-    False
-    """
+    """The place where the signal exceeds the offset by least, over ε; the first link is apart, its token is always 0."""
 
     link: int  # from 1
     token: int
@@ -192,22 +168,12 @@ class Expected(NamedTuple):
     first_spread: float  # standard deviation of the offset there
 
     def chance_of_a_bend(self, epsilon: float) -> float:
-        """Return how likely |T| passes 1 at the first link before the third step: the hinge bends, answers are lost.
-
-        >>> default, wide = ThreeSteps(), ThreeSteps(m=768, early_rate=0.4)  # scores are the same
-        >>> [f"{expected_answers(one).chance_of_a_bend(one.epsilon):.0e}" for one in (default, wide)]
-        ['1e-02', '4e-05']
-        """
+        """Return how likely |T| passes 1 at the first link before the third step: the hinge bends, answers are lost."""
         return 2 * NormalDist().cdf((self.first - 1 / epsilon) / self.first_spread)
 
 
 def expected_answers(config: ThreeSteps) -> Expected:
-    """Return signals and spreads of offsets.
-
-    >>> early, late = (expected_answers(ThreeSteps(early_rate=rate, epsilon=2.5 / rate)) for rate in (4.0, 0.5))
-    >>> early.signal / early.spread < 3 < 7 < late.signal / late.spread  # the same scores, another ε
-    True
-    """
+    """Return signals and spreads of offsets."""
     signal = config.last_rate / 32 + config.early_rate * config.n / (16 * (config.n + 2))
     first = config.early_rate * config.n / (4 * (config.n + 1))
     start = 1 / math.sqrt(8 * config.m)
@@ -218,12 +184,7 @@ def expected_answers(config: ThreeSteps) -> Expected:
 
 @torch.no_grad()
 def answers_of(run: ThreeStepsRun) -> Answers:
-    """Return the parts of every answer of a finished training.
-
-    >>> answers = answers_of(take_three_steps(ThreeSteps(n=6, k=2, d=64, m=8, batch=256, held_out=8)))
-    >>> tuple(answers.drift.shape)
-    (2, 2)
-    """
+    """Return the parts of every answer of a finished training."""
     config, block = run.config, run.blocks[-1]
     own = block.start_signs().double() / config.epsilon  # (neurons, links, 2)
     keys = block.embeddings[list(run.task.secret)]
@@ -252,13 +213,7 @@ def _drift(run: ThreeStepsRun, active: Float[Tensor, "neurons links 2"]) -> Floa
 
 
 def imbalance(run: ThreeStepsRun, bits: Tensor) -> Float[Tensor, "links 2"]:
-    """Return W's δ of a batch: for each token at a link, next tokens 0 minus next tokens 1.
-
-    >>> run = take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))
-    >>> bits = torch.zeros(3, 4, dtype=torch.int64)
-    >>> imbalance(run, bits).tolist()  # three sequences of zeros: 0 follows on 0
-    [[3.0, 0.0]]
-    """
+    """Return W's δ of a batch: for each token at a link, next tokens 0 minus next tokens 1."""
     tokens = run.task.tokens(bits)
     signs = (1 - 2 * run.task.targets(tokens)).double()
     own = tokens[:, run.task.n : run.task.n + run.task.k].double()
@@ -266,11 +221,7 @@ def imbalance(run: ThreeStepsRun, bits: Tensor) -> Float[Tensor, "links 2"]:
 
 
 def weakest_answer(run: ThreeStepsRun) -> WeakestAnswer | None:
-    """Return the link after the first, and the token there, where the signal exceeds the offset by least.
-
-    >>> weakest_answer(take_three_steps(ThreeSteps(n=4, k=1, d=16, m=2, batch=8, held_out=4))) is None
-    True
-    """
+    """Return the link after the first, and the token there, where the signal exceeds the offset by least."""
     if run.task.k < 2:
         return None
     answers = answers_of(run)

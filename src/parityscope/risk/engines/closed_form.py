@@ -113,14 +113,6 @@ def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor
     """Return E[loss(yŷ)] for a readout that is a sum of cosines.
 
     One hidden bit with half its weight: ŷ = 1 is right at x = 0, and ŷ = 0 loses 1 at x = 1.
-
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> score = AdditiveScore(torch.tensor([0.5], dtype=torch.float64), torch.zeros(()), Cosine())
-    >>> round(float(closed_form_mean(score, law_of(Parity(1, (0,))), named_loss("hinge"))), 12)
-    0.5
     """
     correlation = (1 - 2 * law.noise) * exact_correlation(score, law)
     if loss.name == "log-correlation":
@@ -140,16 +132,7 @@ def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor
 
 
 def exact_correlation(score: AdditiveScore, law: Law) -> Float[Tensor, "*runs"]:
-    """Return C = E[yŷ] for noiseless labels and a readout that is a sum of cosines.
-
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> weights = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
-    >>> score = AdditiveScore(weights, torch.zeros(()), Cosine())
-    >>> round(float(exact_correlation(score, law_of(Parity(3, (0, 2))))), 12)
-    1.0
-    """
+    """Return C = E[yŷ] for noiseless labels and a readout that is a sum of cosines."""
     first, *others = (wave.size * _mean_cosine(score, law, wave.frequency, signed=True) for wave in _waves(score))
     return sum(others, start=first)
 
@@ -181,13 +164,6 @@ def certified_perfect(score: AdditiveScore, law: Law) -> Tensor:
 
     Then |S − Σ_{j∈B} x_j| < ½ for every x, and cos(πS) has the sign of the label. A sum that is ½ up to rounding is no
     certificate: some prediction may be 0.
-
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> c = torch.tensor([[0.8, 0.1, 1.1], [0.7, 0.3, 1.0]])  # at distance 0.4 and 0.6 from (1, 0, 1)
-    >>> certified_perfect(AdditiveScore(c, torch.zeros(()), Cosine()), law_of(Parity(3, (0, 2)))).tolist()
-    [True, False]
     """
     distance = (score.weights - law.mask.to(score.weights)).abs().sum(-1)
     return distance + score.offset.abs() < 0.5 - SCORE_TIE

@@ -77,12 +77,6 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
 
     Two hidden bits of weight ½ each behind f(S) = 1 − 2S: only x = (1, 1) is misread, with a hinge loss of 2, and the
     two inputs with S = ½ lose 1 each.
-
-    >>> from parityscope.models import Triangle
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> weights, hidden = torch.full((2,), 0.5, dtype=torch.float64), torch.tensor([True, True])
-    >>> grouped_risk(weights, hidden, hinge(Triangle(1).piecewise_linear())).value
-    1.0
     """
     pieces.check_domain(c[None], c.new_zeros(1))
     parts = _groups(c, mask, merge)

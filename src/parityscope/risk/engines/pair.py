@@ -44,16 +44,7 @@ _TERM, _POSITION = 1e-4, 2e-8
 
 
 class Pair(Engine):
-    """H2's readout on a pair of fair bits: non-negative weights that add up to 2.
-
-    >>> from parityscope.models import ParityTransformer, Triangle
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> model, loss = ParityTransformer(4, 2, readout=Triangle(2)), named_loss("hinge")
-    >>> [Pair().refuses(Job(model, law_of(Parity(4, B)), loss)) is None for B in ((0, 1), (0, 1, 2))]
-    [True, False]
-    """
+    """H2's readout on a pair of fair bits: non-negative weights that add up to 2."""
 
     card = CARDS["pair"]
     foresees = False  # what it reaches depends on the weights
@@ -98,17 +89,6 @@ def pair_mean(score: AdditiveScore, law: Law) -> Mean:
     Weights (0.9, 0.9, 0.2) lose 0.2 on every input; the bound of a pair that outweighs the rest is met exactly.
 
     At uniform attention over three bits the mean of yŷ is 2/3·(½ + ½ − ½), by the majority function's coefficients:
-
-    >>> from parityscope.models import Triangle
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> score = AdditiveScore(torch.full((3,), 2 / 3, dtype=torch.float64), torch.zeros(()), Triangle(2))
-    >>> round(pair_mean(score, law_of(Parity(3, (0, 1)))).value.item(), 12)
-    0.666666666667
-    >>> c = torch.tensor([0.9, 0.9, 0.2], dtype=torch.float64)
-    >>> mean = pair_mean(AdditiveScore(c, torch.zeros(()), Triangle(2)), law_of(Parity(3, (0, 1))))
-    >>> round((mean.value + mean.error_bound).item(), 12)
-    0.2
     """
     weights = score.weights.reshape(-1, law.n)
     masks = law.mask.expand(*score.weights.shape).reshape(-1, law.n)

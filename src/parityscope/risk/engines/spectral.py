@@ -332,11 +332,7 @@ _HEAVY = 3.0  # times the root mean square of the weights not heavier than it
 
 
 def heavy_positions(c: Tensor) -> Tensor:
-    """Return the few positions whose weight stands out from the rest, heaviest first; none when too many do.
-
-    >>> heavy_positions(torch.tensor([0.01] * 50 + [0.7] + [0.01] * 50, dtype=torch.float64)).tolist()
-    [50]
-    """
+    """Return the few positions whose weight stands out from the rest, heaviest first; none when too many do."""
     order = c.abs().argsort(descending=True)
     sizes = c.abs()[order]
     for h in range(min(_MOST_HEAVY + 1, len(c) - 1)):
@@ -390,19 +386,7 @@ def _diffuse(c: Tensor) -> bool:
 
 
 class Spectral(OnPieces):
-    """A Fourier series of the loss, for every pattern of the few heavy positions.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> small, large = (
-    ...     Job(ParityTransformer(n, 3, temperature=9.0), law_of(Parity(n, (0, 1, 2))), named_loss("hinge"))
-    ...     for n in (40, 1000)
-    ... )
-    >>> Spectral().cost(large) < Spectral().cost(small)  # where attention is diffuse, few frequencies matter
-    True
-    """
+    """A Fourier series of the loss, for every pattern of the few heavy positions."""
 
     card = CARDS["spectral"]
     foresees = False  # what it reaches depends on the weights

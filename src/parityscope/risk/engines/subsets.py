@@ -31,11 +31,7 @@ def _bit_patterns(m: int) -> Floats:
 
 
 def subset_sums(c: Floats) -> Floats:
-    """Return the sum of every subset: (R, m) -> (R, 2^m).
-
-    >>> subset_sums(np.array([[10.0, 1.0]])).tolist()
-    [[0.0, 1.0, 10.0, 11.0]]
-    """
+    """Return the sum of every subset: (R, m) -> (R, 2^m)."""
     m = c.shape[1]
     if m <= _BASE:
         return c @ _bit_patterns(m).T
@@ -44,11 +40,7 @@ def subset_sums(c: Floats) -> Floats:
 
 
 def subset_products(absent: Floats, present: Floats) -> Floats:
-    """Return the product of one factor per position, absent or present: (R, m) each -> (R, 2^m).
-
-    >>> subset_products(np.array([[0.75, 0.5]]), np.array([[0.25, 0.5]])).tolist()
-    [[0.375, 0.375, 0.125, 0.125]]
-    """
+    """Return the product of one factor per position, absent or present: (R, m) each -> (R, 2^m)."""
     m = absent.shape[1]
     if m == 0:
         return np.ones((len(absent), 1))
@@ -64,9 +56,6 @@ def sums_by_position(d: Floats, m: int) -> Floats:
     """Return for every position the sum of d over the subsets that hold it: (R, 2^m) -> (R, m).
 
     This is the adjoint of `subset_sums`: ⟨subset_sums(c), d⟩ = ⟨c, sums_by_position(d)⟩.
-
-    >>> sums_by_position(np.array([[1.0, 2.0, 3.0, 4.0]]), 2).tolist()
-    [[7.0, 6.0]]
     """
     if m <= _BASE:
         return d @ _bit_patterns(m)

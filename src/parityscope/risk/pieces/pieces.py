@@ -150,22 +150,12 @@ def _hinge_side(f: PiecewiseLinear, y: int, power: int) -> Piecewise:
 
 
 def hinge(f: PiecewiseLinear, power: int = 1) -> Pieces:
-    """max(0, 1 - y f(S)) ** power for power 1 or 2; exact.
-
-    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
-    >>> hinge(line, power=2).minus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()
-    [4.0, 1.0, 0.0]
-    """
+    """max(0, 1 - y f(S)) ** power for power 1 or 2; exact."""
     return Pieces(_hinge_side(f, 1, power), _hinge_side(f, -1, power))
 
 
 def correlation(f: PiecewiseLinear) -> Pieces:
-    """-y f(S), whose mean is minus the correlation of label and prediction; exact.
-
-    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
-    >>> correlation(line).minus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()
-    [1.0, 0.0, -2.0]
-    """
+    """-y f(S), whose mean is minus the correlation of label and prediction; exact."""
     plus, minus = (
         assemble([(s.low - TIE, [-y * s.value, -y * s.slope], s.anchor) for s in f.segments()], 1) for y in (1.0, -1.0)
     )
@@ -173,12 +163,7 @@ def correlation(f: PiecewiseLinear) -> Pieces:
 
 
 def accuracy(f: PiecewiseLinear) -> Pieces:
-    """1 where the predicted label (+1 iff f(S) > 0) equals y, else 0; exact.
-
-    >>> line = PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0)  # f(S) = 1 - S
-    >>> accuracy(line).plus(torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)).tolist()  # f = 0 predicts -1
-    [1.0, 0.0, 0.0]
-    """
+    """1 where the predicted label (+1 iff f(S) > 0) equals y, else 0; exact."""
     parts: list[tuple[float, list[float], float]] = []
 
     def put(cut: float, positive: bool) -> None:

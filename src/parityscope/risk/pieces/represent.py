@@ -23,12 +23,7 @@ _PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is kno
 
 
 def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
-    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j.
-
-    >>> import torch
-    >>> score_range(torch.tensor([0.5, -1.2]), torch.tensor(0.1))  # S between −1.1 and 0.6
-    (-1.25, 0.75)
-    """
+    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j."""
     c, b = weights.detach().cpu().numpy(), offset.detach().cpu().numpy()
     low, high = (np.minimum(c, 0).sum(-1) + b).min(), (np.maximum(c, 0).sum(-1) + b).max()
     if not (math.isfinite(low) and math.isfinite(high)):  # a training that diverges: its risk is no number anyway
@@ -70,16 +65,6 @@ def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float,
     Piecewise-linear readouts with a hinge loss or the correlation are exact. The logistic loss behind them, and hinge
     losses behind analytic readouts, are fitted to within `tolerance` with a proved error, and everything else through
     the readout's `forward`, with an estimated one.
-
-    >>> import torch
-    >>> from parityscope.models import Cosine, Triangle
-    >>> c, at = torch.full((3,), 0.5, dtype=torch.float64), torch.tensor([0.25], dtype=torch.float64)
-    >>> score = AdditiveScore(c, torch.zeros(()), Triangle(2))
-    >>> loss_pieces(score, "hinge", 0.0, 1e-9, (0, 2)).plus(at).item()  # 1 − f(¼)
-    0.5
-    >>> fit = loss_pieces(score._replace(readout=Cosine()), "hinge", 0.0, 1e-9, (0, 2))
-    >>> abs(fit.plus(at).item() - (1 - 0.5**0.5)) < fit.error < 1e-9, fit.error_is
-    (True, 'estimated')
     """
     readout = score.readout
     linear, smooth = _piecewise_linear_of(readout), readout.analytic()
@@ -117,15 +102,7 @@ def _with_error(pieces: Pieces, f: PiecewiseLinear, loss: str, reach: tuple[floa
 
 
 def sign_pieces(score: AdditiveScore, reach: tuple[float, float]) -> Pieces | None:
-    """Return the share of right signs as a function of the score; a prediction of 0 (up to rounding) counts as −1.
-
-    >>> import torch
-    >>> from parityscope.models import Triangle
-    >>> at = torch.tensor([0.0, 0.5, 1.0, 2.0], dtype=torch.float64)
-    >>> score = AdditiveScore(torch.ones(2, dtype=torch.float64), torch.zeros(()), Triangle(2))
-    >>> sign_pieces(score, (0, 2)).plus(at).tolist()
-    [1.0, 0.0, 0.0, 1.0]
-    """
+    """Return the share of right signs as a function of the score; a prediction of 0 (up to rounding) counts as −1."""
     linear = score.readout.sign_equivalent(*reach)
     if linear is None:
         return None

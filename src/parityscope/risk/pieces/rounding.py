@@ -16,9 +16,6 @@ def chain(terms: float) -> int:
 
     numpy adds blocks of 128 in eight strands (16 + 3 additions) and then pairs of blocks; torch has four levels, each
     of 2^max(4, log2(terms)/4) additions, which is never less.
-
-    >>> [chain(2.0**n) for n in (3, 10, 20, 26)]
-    [8, 64, 128, 512]
     """
     if terms <= 64:
         return max(1, math.ceil(terms))

@@ -36,13 +36,7 @@ def searched(
     length: Float[Tensor, " runs"],
     searching: Bool[Tensor, " runs"],
 ) -> Bool[Tensor, " runs"]:
-    """Halve the lengths, in place, of the runs whose value is below what it must be there; return who found none.
-
-    >>> x, length = torch.zeros(2), torch.tensor([1.0, 4.0])
-    >>> lost = searched(lambda step: x.copy_(step), lambda: -(x - 1).abs(), lambda step: -0 * step, length, x == 0)
-    >>> x.tolist(), lost.tolist()  # the first of 4, 2, 1 that reaches the maximum
-    ([1.0, 1.0], [False, False])
-    """
+    """Halve the lengths, in place, of the runs whose value is below what it must be there; return who found none."""
     for _ in range(_HALVINGS):
         place(length)
         searching = searching & ~(value() >= least(length))
@@ -202,11 +196,6 @@ def two_loops(
     """Return H∇ of every run: the inverse Hessian that its last moves and changes of the gradient tell, times ∇.
 
     With a quadratic's own changes it is exact in their directions.
-
-    >>> moves = torch.eye(2, dtype=torch.float64)[None]
-    >>> hessian = torch.tensor([[2.0, 0.0], [0.0, 8.0]], dtype=torch.float64)
-    >>> two_loops(torch.tensor([[1.0, 1.0]], dtype=torch.float64), moves, moves @ hessian).tolist()
-    [[0.5, 0.125]]
     """
     # Nocedal and Wright, Numerical Optimization, Algorithm 7.4, every run on its own.
     products = (moves * falls).sum(-1)  # (runs, pairs); 0: no pair

@@ -50,9 +50,6 @@ class Certificate(NamedTuple):
         How much log C can still rise, at most: −log C itself at a face, −log C − `at_least` elsewhere.
     remarks : sequence of str
         What geometry says of runs that are not learned and of which nothing is proved.
-
-    >>> Certificate(torch.tensor([0.1, torch.inf]), torch.tensor([0.0, 0.7]), "Theorem 5").sentences()
-    ('−log C ≤ 0.1 by Theorem 5', 'no face of the code: C ≤ 0.497 whatever the numbers')
     """
 
     at_most: Float[Tensor, " runs"]

@@ -106,15 +106,7 @@ class _FirstOrder(Stepper):
 
 
 class GradientDescent(_FirstOrder):
-    """Plain gradient descent.
-
-    >>> x = torch.tensor([4.0], requires_grad=True)
-    >>> optimiser = GradientDescent([x], rate=0.25)
-    >>> x.square().sum().backward()
-    >>> optimiser.step()
-    >>> x.item()
-    2.0
-    """
+    """Plain gradient descent."""
 
     def __init__(self, parameters: Iterable[Tensor], rate: float) -> None:
         super().__init__(parameters)
@@ -125,15 +117,7 @@ class GradientDescent(_FirstOrder):
 
 
 class Adam(_FirstOrder):
-    """Adam, as torch takes its steps.
-
-    >>> x = torch.tensor([4.0], requires_grad=True)
-    >>> optimiser = Adam([x], rate=0.5)
-    >>> x.square().sum().backward()
-    >>> optimiser.step()
-    >>> x.item()  # the first step has the length of the rate
-    3.5
-    """
+    """Adam, as torch takes its steps."""
 
     def __init__(self, parameters: Iterable[Tensor], rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
         super().__init__(parameters)

@@ -35,12 +35,7 @@ class LogAttention(NamedTuple):
 
 
 def log_attention(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"]) -> LogAttention:
-    """Return log C and its derivatives, every run on its own.
-
-    >>> mask = torch.tensor([[True, True, False]])
-    >>> log_attention(torch.tensor([[0.5, 0.5, 1.0]], dtype=torch.float64), mask).value.tolist()  # on the edge
-    [-inf]
-    """
+    """Return log C and its derivatives, every run on its own."""
     v = math.pi / 2 * c.clamp(min=torch.finfo(c.dtype).tiny)
     sine, cosine = v.sin(), v.cos()
     cot, tan = cosine / sine, sine / cosine
@@ -53,11 +48,7 @@ def log_attention(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"])
 
 
 def log_value(c: Float[Tensor, "*runs n"], hidden: Bool[Tensor, "*#runs n"]) -> Float[Tensor, "*runs"]:
-    """Return log C alone, −∞ outside its domain.
-
-    >>> log_value(torch.tensor([1.0, 0.0]), torch.tensor([True, False])).item()
-    0.0
-    """
+    """Return log C alone, −∞ outside its domain."""
     v = math.pi / 2 * c
     inside = ((c > 0) & (c < 1 + hidden.to(c.dtype))) | ((c == 0) & ~hidden)
     return torch.where(inside, torch.where(hidden, v.sin(), v.cos()), 0.0).log().sum(-1)
@@ -70,12 +61,6 @@ def log_correlation(weights: Float[Tensor, "*runs n"], law: Law) -> Float[Tensor
     factor is negative when a hidden bit has c_j > 2 or another bit c_j > 1: heads piled on one position. Its
     logarithm would pull the pile together, so beyond that point the term is a straight line that falls with slope π/2
     instead.
-
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> law = law_of(Parity(3, (0, 1)))
-    >>> round(abs(float(log_correlation(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64), law))), 12)
-    0.0
     """
     half = math.pi / 2 * weights
     # |(1−p) ± p e^{iπc}|² = (1−2p)² + 4p(1−p)·sin²(πc/2) on B, cos² elsewhere

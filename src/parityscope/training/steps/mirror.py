@@ -39,23 +39,7 @@ _ROWS = 512
 
 
 class AttentionGradient(Stepper):
-    """q_h ← q_h + ηPᵀg for every head, every run with the largest step that is proved.
-
-    >>> from parityscope.models import Cosine
-    >>> from parityscope.models.positions import orthogonal
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk import law_of
-    >>> start, law = torch.zeros(1, 1, 9, dtype=torch.float64), law_of([Parity(9, (2, 5))])
-    >>> model = ParityTransformer(9, 2, 1, 1.0, positions=orthogonal(9), directions=start, readout=Cosine())
-    >>> optimiser = AttentionGradient(model, law)
-    >>> for _ in range(60):
-    ...     optimiser.step()
-    >>> model.score_weights()[0].round(decimals=1).tolist()
-    [0.0, 0.0, 0.9, 0.0, 0.0, 0.9, 0.0, 0.0, 0.0]
-    >>> certificate = optimiser.certificate()
-    >>> bool(-log_value(model.score_weights(), law.mask) <= certificate.at_most), certificate.theorem
-    (True, 'Proposition 2d')
-    """
+    """q_h ← q_h + ηPᵀg for every head, every run with the largest step that is proved."""
 
     def __init__(self, model: ParityTransformer, law: Law) -> None:
         if model.log_scale is not None or model.readout.cosine_series() != COSINE:
@@ -140,12 +124,7 @@ def _free_logits(positions: Tensor) -> bool:
 
 
 def coherence_below(code: Float[Tensor, "n r"] | Int8[Tensor, "n r"], limit: float) -> bool:
-    """Say whether all positions have codes of length 1, and any two of them |⟨p_i, p_j⟩| ≤ limit.
-
-    >>> from parityscope.models.positions import orthogonal
-    >>> coherence_below(orthogonal(5), 0.0), coherence_below(2 * orthogonal(5), 0.0)
-    (True, False)
-    """
+    """Say whether all positions have codes of length 1, and any two of them |⟨p_i, p_j⟩| ≤ limit."""
     code = floating(code)
     for start in range(0, len(code), _ROWS):
         products = code[start : start + _ROWS] @ code.T

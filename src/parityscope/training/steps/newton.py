@@ -102,14 +102,7 @@ def _best_change(
 def newton_direction(
     code: Tensor, slope: Float[Tensor, "runs n"], curvature: Float[Tensor, "runs n"]
 ) -> Float[Tensor, "runs lifted"]:
-    """Return the d of every run that solves Σ_j w_j p̃_j p̃_jᵀ d = Σ_j a_j p̃_j, for slopes a and curvatures w.
-
-    >>> from parityscope.models.positions import orthogonal
-    >>> slope, curvature = (torch.tensor([values], dtype=torch.float64) for values in ([2.0, 3.0], [1.0, 2.0]))
-    >>> direction = newton_direction(orthogonal(2), slope, curvature)  # one number more than positions: d is not unique
-    >>> [round(score, 9) for score in (direction[0, :2] + direction[0, 2]).tolist()]
-    [2.0, 1.5]
-    """
+    """Return the d of every run that solves Σ_j w_j p̃_j p̃_jᵀ d = Σ_j a_j p̃_j, for slopes a and curvatures w."""
     hessian = weighted_gram(code, curvature)
     # Scaled to a unit diagonal, pivots say which share of a direction is left once the others are taken out.
     scale = hessian.diagonal(dim1=-2, dim2=-1).clamp(min=torch.finfo(hessian.dtype).tiny).rsqrt()
@@ -140,11 +133,7 @@ def _by_rows(
 
 
 def independent_columns(matrix: Float[Tensor, "rows columns"]) -> list[int]:
-    """Return columns that span what all of them do, none a sum of the others (to a relative 1e-10).
-
-    >>> independent_columns(torch.tensor([[1.0, 3.0, 2.0], [1.0, 3.0, 0.0], [1.0, 3.0, 3.0]], dtype=torch.float64))
-    [1, 2]
-    """
+    """Return columns that span what all of them do, none a sum of the others (to a relative 1e-10)."""
     if matrix.shape[0] >= matrix.shape[1]:
         pivots = torch.linalg.qr(matrix, mode="r").R.diagonal().abs()
         if float(pivots.min()) > _DEPENDENT * float(pivots.max()):
@@ -160,10 +149,6 @@ def pivoted_least_squares(
 
     With its rows sorted by size this is accurate row by row. (LAPACK's gelsy would do, but torch hands it a pivoting
     that it never sets.)
-
-    >>> rows = torch.tensor([[1e9, 1e9], [1.0, -1.0], [1e-9, 0.0]], dtype=torch.float64)
-    >>> pivoted_least_squares(rows, rows @ torch.tensor([3.0, 1.0], dtype=torch.float64)).tolist()
-    [3.0, 1.0]
     """
     columns = matrix.shape[1]
     order, rank, work = _triangular(torch.cat([matrix, target[:, None]], dim=1), columns, _NEGLIGIBLE)

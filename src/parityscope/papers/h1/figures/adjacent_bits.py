@@ -103,21 +103,13 @@ CONFIGS: dict[Scale, list[Distances]] = {
 
 
 def hidden_bits(n: int, distance: int, turn: int) -> tuple[int, ...]:
-    """Return two bits at the given distance and a third one opposite their middle, turned around the circle.
-
-    >>> hidden_bits(20, 1, 0), hidden_bits(20, 4, 3)
-    ((0, 1, 10), (3, 7, 15))
-    """
+    """Return two bits at the given distance and a third one opposite their middle, turned around the circle."""
     pair = (turn % n, (turn + distance) % n)
     return tuple(sorted((*pair, (turn + distance // 2 + n // 2) % n)))
 
 
 def largest_overlap(attention: Float[Tensor, "runs heads n"]) -> Float[Tensor, " runs"]:
-    """Return Σ_j min(γ_j, γ′_j) of the two most similar heads of every run.
-
-    >>> largest_overlap(torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])).tolist()
-    [0.25]
-    """
+    """Return Σ_j min(γ_j, γ′_j) of the two most similar heads of every run."""
     pairs = combinations(range(attention.shape[1]), 2)
     return torch.stack([torch.minimum(attention[:, a], attention[:, b]).sum(-1) for a, b in pairs]).amax(0)
 
@@ -127,11 +119,6 @@ def hard_attention_is_right(run: LearnedRuns) -> Bool[Tensor, " runs"]:
 
     S is then a sum of whole bits, and every readout is (−1)^S there: right on all inputs if exactly the hidden bits
     are attended by an odd number of heads, right on half of them otherwise.
-
-    >>> from parityscope.training.learning import learn
-    >>> trained = learn(Parity(8, (1, 2)), "repaired", (3, 4, 5))  # neighbours
-    >>> trained.learned.tolist(), hard_attention_is_right(trained).tolist()
-    ([True, True, True], [True, False, True])
     """
     attended = run.model.score_weights(hard=True).detach().round().long() % 2 == 1
     return (attended == torch.stack([problem.mask() for problem in run.problems])).all(-1)

@@ -77,13 +77,7 @@ def _shown_seed(row: TrainingRow) -> int:
 
 
 def one_head_per_bit(row: Row[Any, TrainingNumbers]) -> int:
-    """Return how many of the seeds that learned have heads that all attend to different bits most.
-
-    >>> from parityscope.papers.claim import computed
-    >>> trained = training("bounded", 8, 2, seeds=range(3), watch=("attention",))
-    >>> one_head_per_bit(computed(trained))
-    3
-    """
+    """Return how many of the seeds that learned have heads that all attend to different bits most."""
     # Attention is stored in single precision, whose ties would be wider than what two heads between neighbours differ.
     heads = first_largest(row.arrays["attention"].double()).tolist()
     distinct = [len(set(found)) == len(support) for found, support in zip(heads, row.numbers.supports, strict=True)]

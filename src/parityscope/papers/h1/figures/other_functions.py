@@ -172,11 +172,7 @@ CONFIGS: dict[Scale, list[FunctionTraining]] = {
 
 
 def attention_networks(n: int, k: int, seeds: Sequence[int]) -> AttentionFFNN:
-    """Return one network of separate heads per seed, on a run axis.
-
-    >>> attention_networks(8, 3, range(5)).attention().shape  # two heads per hidden bit
-    torch.Size([5, 6, 8])
-    """
+    """Return one network of separate heads per seed, on a run axis."""
     numbers = default_numbers_per_head(n)
 
     def one(seed: int) -> AttentionFFNN:
@@ -188,30 +184,17 @@ def attention_networks(n: int, k: int, seeds: Sequence[int]) -> AttentionFFNN:
 
 
 def matched_width(parameters: int, n: int) -> int:
-    """Return the widest FFNN-1 on n bits with at most so many trained numbers, q(n + 2) + 1.
-
-    >>> matched_width(100, 8)
-    9
-    """
+    """Return the widest FFNN-1 on n bits with at most so many trained numbers, q(n + 2) + 1."""
     return max(1, (parameters - 1) // (n + 2))
 
 
 def hidden_places(n: int, k: int, seeds: Sequence[int]) -> Tensor:
-    """Return each seed's hidden bits in the order the function reads them, (runs, k).
-
-    >>> hidden_places(3, 3, [0, 1]).sort().values.tolist()
-    [[0, 1, 2], [0, 1, 2]]
-    """
+    """Return each seed's hidden bits in the order the function reads them, (runs, k)."""
     return torch.stack([torch.randperm(n, generator=seeded_generator(seed, "support"))[:k] for seed in seeds])
 
 
 def hidden_target(labels: Sequence[int], places: Int64[Tensor, "runs k"]) -> Target:
-    """Return the labels as a function of bits (runs, batch, n), of which only the places count.
-
-    >>> exclusive_or = hidden_target((1, -1, -1, 1), torch.tensor([[0, 2]]))
-    >>> exclusive_or(torch.tensor([[[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]])).tolist()
-    [[-1.0, 1.0]]
-    """
+    """Return the labels as a function of bits (runs, batch, n), of which only the places count."""
     answers, powers = torch.tensor(labels), 2 ** torch.arange(places.shape[-1])
 
     def label(x: Tensor) -> Tensor:

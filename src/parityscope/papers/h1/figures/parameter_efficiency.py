@@ -107,11 +107,7 @@ CONFIGS: dict[Scale, list[GrowingNetwork | ShownTraining]] = {
 
 
 def parity_target(problems: Sequence[Parity]) -> Target:
-    """Return the labels as a function of bits (runs, batch, n).
-
-    >>> parity_target([Parity(3, (0, 2))])(torch.tensor([[[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]])).tolist()
-    [[-1.0, 1.0]]
-    """
+    """Return the labels as a function of bits (runs, batch, n)."""
     hidden = torch.stack([problem.mask() for problem in problems]).unsqueeze(-1)
 
     def label(x: Tensor) -> Tensor:
@@ -142,14 +138,7 @@ def _grow(config: GrowingNetwork, problems: Sequence[Parity]) -> tuple[TriedMode
 
 
 def network_learned(net: FFNN1, problems: Sequence[Parity]) -> Bool[Tensor, " runs"]:
-    """Say which runs classify more than 99 % of all inputs right: exact up to 16 bits, on fresh examples beyond.
-
-    >>> from parityscope.models import parity_ffnn
-    >>> from parityscope.papers.h1.networks import stacked
-    >>> problem, other = Parity(7, (0, 2)), Parity(7, (0, 3))
-    >>> network_learned(stacked([parity_ffnn(7, (0, 2))] * 2), [problem, other]).tolist()
-    [True, False]
-    """
+    """Say which runs classify more than 99 % of all inputs right: exact up to 16 bits, on fresh examples beyond."""
     with torch.no_grad():
         if problems[0].n <= _EXACT_BITS:
             return population_accuracy(net, problems).value > LEARNED_ACCURACY
@@ -181,11 +170,7 @@ def _without_an_edge(config: GrowingNetwork, problem: Parity) -> float | None:
 
 
 class TriedModels(NamedTuple):
-    """What a row says of one kind at one size: the models tried, smallest first.
-
-    >>> TriedModels("FFNN-1", 8, 2, []).smallest is None
-    True
-    """
+    """What a row says of one kind at one size: the models tried, smallest first."""
 
     kind: str
     n: int
@@ -199,13 +184,7 @@ class TriedModels(NamedTuple):
 
 
 def tried_models(row: Row[Any, Any]) -> TriedModels:
-    """Return what was tried, whether networks or heads.
-
-    >>> config = next(one for one in CONFIGS["smoke"] if isinstance(one, ShownTraining))
-    >>> one = tried_models(Row.of(config, config.training.run()))
-    >>> one.kind, one.n, one.tried[0].parameters
-    ('bounded, fresh examples', 5, 48)
-    """
+    """Return what was tried, whether networks or heads."""
     if isinstance(row.config, GrowingNetwork):
         return TriedModels(_NETWORK, row.config.n, row.config.k, row.numbers.tried)
     trained = row.config.training

@@ -134,12 +134,7 @@ class NamedBits(NamedTuple):
 
 
 def read_support(weights: Float[Tensor, "*runs n"], k: int) -> NamedBits:
-    """Return the hidden bits as the weights c tell them, for known and for unknown k.
-
-    >>> reading = read_support(torch.tensor([0.0, 0.9, 0.3, 0.8]), 2)
-    >>> reading.largest.tolist(), reading.above_half.tolist(), round(reading.gap.item(), 6)
-    ([False, True, False, True], [False, True, False, True], 0.5)
-    """
+    """Return the hidden bits as the weights c tell them, for known and for unknown k."""
     ordered = weights.sort(dim=-1, descending=True).values
     after = ordered[..., k] if k < weights.shape[-1] else torch.zeros_like(ordered[..., 0])
     named = torch.zeros_like(weights, dtype=torch.bool).scatter_(-1, found_support(weights, k), True)
@@ -150,11 +145,6 @@ def reading_is_confirmed(reading: Bool[Tensor, " n"], problem: Parity, generator
     """Say whether the parity of the named bits agrees with every one of 32 fresh examples.
 
     A wrong set of bits agrees with each of them with probability ½ (uniform bits, clean labels).
-
-    >>> problem, g = Parity(4, (0, 2)), torch.Generator().manual_seed(0)
-    >>> right, wrong = torch.tensor([True, False, True, False]), torch.tensor([True, True, False, False])
-    >>> reading_is_confirmed(right, problem, g), reading_is_confirmed(wrong, problem, g)
-    (True, False)
     """
     if not bool(reading.any()):
         return False
@@ -195,13 +185,6 @@ def calibration(rows: Sequence[_Row], *, learned: bool) -> list[tuple[float, flo
     """Return per bin of the gap its mean, the share of stages at which the rule was right, and runs that had any.
 
     The share's interval is that of as many trials as runs fell into the bin.
-
-    >>> yes = (True,)  # one run
-    >>> read = SupportReadingNumbers(learned=yes, largest_right=yes, above_half_right=yes, confirmed=yes)
-    >>> stages = {"gap": torch.tensor([[0.01], [0.75]]), "largest": torch.tensor([[False], [True]])}
-    >>> points = calibration([Row(CONFIGS["smoke"][0], read, stages)], learned=True)
-    >>> [(round(gap, 2), value) for gap, value, _ in points]
-    [(0.01, 0.0), (0.75, 1.0)]
     """
     points = []
     for low, high in pairwise(_GAPS):

@@ -33,12 +33,7 @@ def _all_inputs() -> tuple[Tensor, Tensor]:
 
 
 def network_risk(numbers: Float[Tensor, "batch numbers"], seen: Float[Tensor, " n"]) -> Float[Tensor, " batch"]:
-    """Return the hinge risk over all inputs of ReLU networks with one hidden layer that see some of the bits.
-
-    >>> numbers = torch.zeros(1, _WIDTH * (_BITS + 2) + 1, dtype=torch.float64)  # ŷ = 0: a loss of 1 everywhere
-    >>> network_risk(numbers, torch.ones(_BITS)).tolist()
-    [1.0]
-    """
+    """Return the hinge risk over all inputs of ReLU networks with one hidden layer that see some of the bits."""
     x, y = _all_inputs()
     beta, hidden_bias, alpha, bias = numbers.split([_WIDTH * _BITS, _WIDTH, _WIDTH, 1], dim=-1)
     z = (x * seen) @ beta.reshape(-1, _WIDTH, _BITS).mT + hidden_bias[:, None]

@@ -32,12 +32,7 @@ _LEARNING = 2000  # times the examples that naming needs: the pair's scores must
 
 
 class Trials(NamedTuple):
-    """What one gradient says from growing numbers of examples: named, and the least loss after a step along it.
-
-    >>> found = one_step_trials(10, None, [1, 20_000], trials=1)
-    >>> found.named.tolist(), [[round(loss, 1) for loss in row] for row in found.loss.tolist()]
-    ([[False, True]], [[2.0, 0.3]])
-    """
+    """What one gradient says from growing numbers of examples: named, and the least loss after a step along it."""
 
     counts: tuple[int, ...]
     named: Bool[Tensor, "trials counts"]
@@ -45,11 +40,7 @@ class Trials(NamedTuple):
 
 
 def one_step_trials(n: int, r: int | None, counts: Sequence[int], trials: int) -> Trials:
-    """Take one step from uniform attention on the examples of every seed; r none means a number per position.
-
-    >>> one_step_trials(10, 4, [200, 20_000], trials=3).loss.shape
-    torch.Size([3, 2])
-    """
+    """Take one step from uniform attention on the examples of every seed; r none means a number per position."""
     problem = Parity(n, (n - 2, n - 1))  # any pair would do, and of equal scores those of the first positions win
     named, losses = [], []
     for seed in range(trials):

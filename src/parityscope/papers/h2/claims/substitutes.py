@@ -61,9 +61,6 @@ def certificate(c: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """Return a bound on the hinge loss of every input; the pair is positions 0 and 1.
 
     It is the largest loss itself where the pair outweighs the rest, hence wherever it is below 1.
-
-    >>> certificate(torch.tensor([0.75, 1.0, 0.25])).item()
-    0.5
     """
     first, second, rest = c[..., 0], c[..., 1], c[..., 2:].abs().sum(-1)
     return torch.maximum((first - second).abs(), (2 - first - second).abs()) + rest

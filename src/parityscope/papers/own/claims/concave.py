@@ -201,13 +201,7 @@ def _certified_ceiling(pieces: int) -> float:
 
 
 def best_scale(scores: Float[Tensor, "runs n"], hidden: Tensor, k: int) -> Float[Tensor, " runs"]:
-    """Return the β ≤ log k − log Σ_j e^{s_j} with the largest log C of c = exp(s + β).
-
-    >>> hidden = torch.tensor([True, False])
-    >>> beta = best_scale(torch.tensor([[0.0, -9.0]], dtype=torch.float64), hidden, 1)
-    >>> bool(beta.exp() < 1), round(float(beta.exp()), 3)
-    (True, 1.0)
-    """
+    """Return the β ≤ log k − log Σ_j e^{s_j} with the largest log C of c = exp(s + β)."""
     high = math.log(k) - scores.logsumexp(-1)
     edges = torch.where(hidden, math.log(2), 0.0) - scores  # beyond, C is 0
     high = torch.minimum(high, edges.amin(-1) - 1e-12)

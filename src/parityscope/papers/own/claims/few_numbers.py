@@ -48,12 +48,7 @@ _COHERENCE_CLAUSES = (
 
 
 def code_with(gram: Float[Tensor, "*codes n n"]) -> Float[Tensor, "*codes n n"]:
-    """Return codes with given scalar products.
-
-    >>> code = code_with(torch.tensor([[1.0, 0.5], [0.5, 1.0]], dtype=torch.float64))
-    >>> (code @ code.T).round(decimals=9).tolist()
-    [[1.0, 0.5], [0.5, 1.0]]
-    """
+    """Return codes with given scalar products."""
     return torch.linalg.cholesky(gram)
 
 

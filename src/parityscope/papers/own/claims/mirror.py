@@ -121,11 +121,7 @@ def _attacked(problem: Parity, context: Context) -> dict[str, Attack]:
 
 
 def squared_log_over_slope(c: Any, arithmetic: Any) -> Any:
-    """Return log²c/((1 − c)·f(1 − c)), f(z) = (π/2)·tan(πz/2).
-
-    >>> round(squared_log_over_slope(0.5, math), 4)
-    0.6117
-    """
+    """Return log²c/((1 − c)·f(1 − c)), f(z) = (π/2)·tan(πz/2)."""
     slope = arithmetic.pi / 2 * arithmetic.tan(arithmetic.pi * (1 - c) / 2)
     return arithmetic.log(c) ** 2 / ((1 - c) * slope)
 

@@ -39,12 +39,7 @@ _LINES = {"even": "-", "log-normal": "--", "half-trained": ":"}
 
 
 def log_attention(kind: Attention, n: int, k: int) -> Tensor:
-    """Return the logarithm of attention on n bits, the first k of them hidden, up to a constant.
-
-    >>> half = log_attention("half-trained", 50, 3).softmax(0)
-    >>> round(half[:3].sum().item(), 12)
-    0.5
-    """
+    """Return the logarithm of attention on n bits, the first k of them hidden, up to a constant."""
     scores = _SPREAD[kind] * torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
     if kind == "half-trained":
         scores[:k] = scores[k:].logsumexp(0) - math.log(k)

@@ -20,11 +20,7 @@ from parityscope.runs import training
 
 
 class Axis(NamedTuple):
-    """An axis of a diagram: its name, and where on it a training stands.
-
-    >>> Axis("n", lambda row: row.config.training.n).name
-    'n'
-    """
+    """An axis of a diagram: its name, and where on it a training stands."""
 
     name: str
     place: Callable[[TrainingRow], float]
@@ -112,13 +108,7 @@ def _draw_panel(axes: Axes, points: Mapping[tuple[float, float], Share], x: list
 
 
 def counted(rows: Sequence[TrainingRow]) -> str:
-    """Return how many seeds of a panel learned, at how many points all of them did, and at how many none.
-
-    >>> from parityscope.records import Row
-    >>> trainings = [training("bounded", n, 2, seeds=range(2)) for n in (8, 10)]
-    >>> counted([Row(ShownTraining(label="bounded", training=one), one.run().numbers) for one in trainings])
-    '4/4 (51%–100%) seeds; all of them in 2 of 2 cells, none in 0'
-    """
+    """Return how many seeds of a panel learned, at how many points all of them did, and at how many none."""
     every, none = (sum(row.numbers.share.value == value for row in rows) for value in (1, 0))
     return f"{share_of(rows)} seeds; all of them in {every} of {len(rows)} cells, none in {none}"
 

@@ -96,11 +96,7 @@ class HeadsFlow(Config):
 
 
 def face_of(start: Start) -> Floats:
-    """Return the attention of three heads on a face where the flow rests, (3, 8).
-
-    >>> (3 * face_of("one head astray").mean(0)).tolist()
-    [0.5, 0.5, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0]
-    """
+    """Return the attention of three heads on a face where the flow rests, (3, 8)."""
     face = np.zeros((len(_FACES[start]), _N))
     for head, places in enumerate(_FACES[start]):
         for position, share in places.items():

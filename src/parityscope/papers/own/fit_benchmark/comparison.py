@@ -30,11 +30,7 @@ class _TookTooLong(InvalidInput):
 
 
 class MethodScore(Numbers):
-    """How one method did: tables with exactly the planted columns named, of how many, CPU seconds a table (mean).
-
-    >>> MethodScore(found=9, silent=1, tables=10, seconds=0.2, setting={"folds": 5}, chosen_on=4).tables
-    10
-    """
+    """How one method did: tables with exactly the planted columns named, of how many, CPU seconds a table (mean)."""
 
     found: int
     silent: int  # tables in which it named nothing rather than something wrong
@@ -70,11 +66,6 @@ def compare_on(
         before 1 table of the first part and 3 of the second.
     limit : float or None
         CPU seconds for one table: whoever needs more has not found it, and a setting that does is not tried again.
-
-    >>> from parityscope.papers.own.fit_benchmark.methods import METHODS
-    >>> score = compare_on(TableKind(n=8, noise=0.0), METHODS["MDR"], tables=3, others=1)
-    >>> score.found, score.tables, score.chosen_on
-    (3, 3, 1)
     """
     setting, chosen_on = choose_setting(kind.twin(), method, others, budget / 2, limit)
     results: list[_Outcome] = []
@@ -93,12 +84,7 @@ def compare_on(
 def choose_setting(
     kind: TableKind, method: Method, others: int, budget: float, limit: float | None
 ) -> tuple[Setting, int]:
-    """Return the setting with most answers on tables of the first seeds, and how many tables it was chosen on.
-
-    >>> from parityscope.papers.own.fit_benchmark.methods import METHODS
-    >>> choose_setting(TableKind(n=8), METHODS["mutual information"], 5, math.inf, None)
-    ({}, 0)
-    """
+    """Return the setting with most answers on tables of the first seeds, and how many tables it was chosen on."""
     if len(method.settings) == 1:
         return method.settings[0], 0
     left = list(range(len(method.settings)))

@@ -26,20 +26,11 @@ _MDR_COST, _MDR_KEPT, _MOST_VALUES = 3e11, 50, 8
 
 
 class Refused(InvalidInput):
-    """A method cannot take a table: it is too large for it, of another kind, or a package is missing.
-
-    >>> METHODS["L1 on products"].find(np.zeros((4, 300)), np.array([0, 1, 0, 1]), Asked(3), C=0.1, squares=False)
-    Traceback (most recent call last):
-    parityscope.papers.own.fit_benchmark.methods.Refused: 4500250 products of up to 3 of 300 columns: more than 25000
-    """
+    """A method cannot take a table: it is too large for it, of another kind, or a package is missing."""
 
 
 class Asked(NamedTuple):
-    """What every method is told: the size of the interactions, how many there are, and a seed.
-
-    >>> Asked(2).columns, Asked(2, sets=2).columns
-    (2, 4)
-    """
+    """What every method is told: the size of the interactions, how many there are, and a seed."""
 
     k: int
     sets: int = 1
@@ -60,9 +51,6 @@ class Method:
     """A way to find the columns: `find(X, y, asked, **setting)`; the first setting is the package's own or ours.
 
     A method that ranks columns names the best k·sets of them, one that ranks sets names all columns of the first ones.
-
-    >>> Method(lambda X, y, asked: (0, 1)).settings
-    ({},)
     """
 
     find: Finder
@@ -70,11 +58,7 @@ class Method:
 
 
 def grid(**choices: Sequence[Any]) -> tuple[Setting, ...]:
-    """Return every combination of choices, the first of each first.
-
-    >>> grid(trees=(100, 500), leaves=(7,))
-    ({'trees': 100, 'leaves': 7}, {'trees': 500, 'leaves': 7})
-    """
+    """Return every combination of choices, the first of each first."""
     return tuple(dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
 
 
@@ -182,13 +166,6 @@ def best_sets(X: ndarray, y: Int64[ndarray, " rows"], k: int, *, folds: int = 1,
 
     With one fold a set is judged on the rows that define its high-risk combinations; with more on the others, the mean
     over folds.
-
-    >>> X = np.random.default_rng(0).integers(3, size=(400, 6))
-    >>> y = (X[:, 1] == 1).astype(np.int64) ^ (X[:, 4] == 1)
-    >>> [found.columns for found in best_sets(X, y, 2)[:1]], best_sets(X, y, 2)[0].accuracy
-    ([(1, 4)], 1.0)
-    >>> best_sets(X, y, 2, folds=5)[0]
-    RankedSet(columns=(1, 4), accuracy=1.0)
     """
     cells = _one_hot(X)
     fold = np.random.default_rng(seed).permutation(len(X)) % folds

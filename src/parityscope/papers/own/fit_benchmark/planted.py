@@ -29,12 +29,7 @@ _DRAWS = 5_000  # of a penetrance table, until one has every risk between 0 and 
 
 @dataclass(frozen=True)
 class Penetrance:
-    """The risk of every combination of genotypes at k loci, `risk[g₁, …, g_k]`, and the loci's allele frequencies.
-
-    >>> table = Penetrance(np.array([[0.2, 0.8, 0.2], [0.8, 0.2, 0.8], [0.2, 0.8, 0.2]]), (0.5, 0.5))
-    >>> table.prevalence, table.marginal(0).tolist(), round(table.heritability, 6)
-    (0.5, [0.5, 0.5, 0.5], 0.36)
-    """
+    """The risk of every combination of genotypes at k loci, `risk[g₁, …, g_k]`, and the loci's allele frequencies."""
 
     risk: Float64[ndarray, "*genotypes"]
     frequencies: tuple[float, ...]
@@ -73,10 +68,6 @@ def draw_penetrance(
     Hardy-Weinberg equilibrium. The effect is a combination of their products over the loci, one contrast from each: so
     no proper subset of the loci has an effect, and the variance is the sum of the squared coefficients. Directions are
     drawn evenly until one keeps every risk between 0 and 1.
-
-    >>> table = draw_penetrance((0.3, 0.4), heritability=0.1, generator=torch.Generator().manual_seed(0))
-    >>> round(table.heritability, 9), table.marginal(0).round(9).tolist(), table.marginal(1).round(9).tolist()
-    (0.1, [0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
     """
     if not frequencies or not all(0 < q < 1 for q in frequencies):
         raise InvalidInput(f"allele frequencies must lie between 0 and 1, got {tuple(frequencies)}")
@@ -107,12 +98,6 @@ def draw_cases(
 
     Each row's risk is that of one of the tables, drawn evenly: with more than one the trait is heterogeneous, half of
     the rows owe it to two loci and the other half to two others. Other loci have frequencies from 0.1 to 0.5.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> tables = [draw_penetrance((0.4, 0.4), heritability=0.2, generator=generator) for _ in range(2)]
-    >>> X, y, pairs = draw_cases(20, 100, tables, generator=generator)
-    >>> X.shape, y.shape, len(pairs), len(set(pairs[0] + pairs[1]))
-    ((100, 20), (100,), 2, 4)
     """
     if rows < 1 or loci < sum(len(table.frequencies) for table in tables) or not tables:
         raise InvalidInput(f"needs at least 1 row, a table and as many loci as the tables have, got {loci} loci")
@@ -168,12 +153,6 @@ class TableKind(Config):
     interactions : int
         With more than one each row owes its class to one of so many disjoint sets, drawn evenly. For k = 1 that is a
         sum of main effects.
-
-    >>> table = TableKind(n=8, k=2, rows=5, noise=0.0).draw(seed=0)
-    >>> table.X.shape, bool((table.X[:, table.columns].sum(axis=1) % 2 == table.y).all())
-    ((5, 8), True)
-    >>> print(TableKind(interactions=2))
-    2 sets of k=2 of n=20, N=500, 10% noise
     """
 
     kind: Literal["bits", "genotypes", "conjunction", "parity5+5", "GAMETES"] = "bits"
@@ -244,11 +223,7 @@ class TableKind(Config):
 
 
 def public_files() -> list[TableKind]:
-    """Return the kinds of the public files that a data folder holds: all rows of each, then fewer.
-
-    >>> all(kind.kind in ("parity5+5", "GAMETES") for kind in public_files())
-    True
-    """
+    """Return the kinds of the public files that a data folder holds: all rows of each, then fewer."""
     folder = os.environ.get(DATA_VARIABLE)
     shapes = [
         TableKind(kind="parity5+5", n=10, k=5, rows=1124),

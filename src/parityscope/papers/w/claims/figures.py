@@ -33,11 +33,7 @@ from parityscope.papers.w.settings import (
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a figure's statement, and whether the rows of one seed show it; none: they cannot decide.
-
-    >>> Part("something was trained", bool).clause.quantity
-    'share of seeds that show it: something was trained'
-    """
+    """One part of a figure's statement, and whether the rows of one seed show it; none: they cannot decide."""
 
     says: str
     shown: Callable[[Sequence[DecoderRow]], bool | None]

@@ -218,13 +218,7 @@ FIGURES = (
 
 
 def draw_study(out: Path) -> list[Path]:
-    """Draw both figures from all studies stored in a folder, write their numbers beside them, return the PNG files.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     [path.name for path in draw_study(Path(folder)) if path.exists()]
-    ['W-figure-6.png', 'W-figure-7.png']
-    """
+    """Draw both figures from all studies stored in a folder, write their numbers beside them, return the PNG files."""
     rows = Store(out / "store").rows_of(EntropyStudy)
     for figure in FIGURES:
         write_figure(themed(figure.plot, rows), out / "figures", figure.ID)

@@ -51,14 +51,6 @@ def lattice_risk(
     The lattice is refined until the bound on the value meets `tolerance` or a dozen seconds are spent.
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 − c/2:
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c = torch.linspace(0.01, 0.03, 61, dtype=torch.float64)
-    >>> mean = lattice_risk(c, torch.arange(61) == 30, line, 1e-9)  # the hidden bit has weight 0.02
-    >>> round(mean.value, 9), mean.error_bound < 1e-9, mean.gradient_bound < 1e-9
-    (0.99, True, True)
     """
     pieces.check_domain(c[None], c.new_zeros(1))
     by_cell = max(side.degree for side in pieces.sides()) > 2

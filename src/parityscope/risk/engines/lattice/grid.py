@@ -46,13 +46,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Table:
-    """The positions that are rounded, reflected so that no weight is negative: −c·x = −c + c·(1 − x).
-
-    >>> c, hidden = torch.tensor([0.5, -0.25], dtype=torch.float64), torch.tensor([True, True])
-    >>> table = Table.of(torch.tensor([0, 1]), c, hidden, 0.2)
-    >>> table.weights.tolist(), table.probability.tolist(), table.origin, table.flipped
-    ([0.5, 0.25], [0.2, 0.8], -0.25, True)
-    """
+    """The positions that are rounded, reflected so that no weight is negative: −c·x = −c + c·(1 − x)."""
 
     positions: Tensor
     reflected: Tensor
@@ -213,11 +207,7 @@ class Cells:
 
 
 def prefix_sums(x: Tensor) -> Tensor:
-    """Return sums over the entries before each and over all: (rows, m) -> (rows, m + 1), in blocks, rounded little.
-
-    >>> prefix_sums(torch.ones(1, 3, dtype=torch.float64)).tolist()
-    [[0.0, 1.0, 2.0, 3.0]]
-    """
+    """Return sums over the entries before each and over all: (rows, m) -> (rows, m + 1), in blocks, rounded little."""
     rows, m = x.shape
     if m <= _PREFIX_BLOCK:
         return torch.nn.functional.pad(x.cumsum(1), (1, 0))

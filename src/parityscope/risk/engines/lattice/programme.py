@@ -37,10 +37,6 @@ class Programme:
     """Positions from the shortest step to the longest, so that the sums reach far only at the end.
 
     Three fair bits that move by 1, 1 and 2 cells:
-
-    >>> law = Programme([1, 1, 2], [0.0] * 3, [0.5] * 3, [False] * 3).law()
-    >>> (8 * law[0, 0]).tolist()
-    [1.0, 2.0, 2.0, 2.0, 1.0]
     """
 
     def __init__(self, up: list[int], residue: list[float], probability: list[float], hidden: list[bool]) -> None:
@@ -70,11 +66,6 @@ class Programme:
         """Return E[b_j (H₀(M) + H₁(M) R)] for every position; `functional` is (2, rows, cells) and is used up.
 
         The number of ones is what every bit adds to it:
-
-        >>> programme = Programme([1, 1, 2], [0.0] * 3, [0.5, 0.25, 0.5], [False] * 3)
-        >>> ones = torch.ones(2, 1, 5, dtype=torch.float64)
-        >>> programme.by_position(ones).tolist()
-        [0.5, 0.25, 0.5]
         """
         out = functional.new_zeros(len(self.steps))
         if self.steps:

@@ -45,14 +45,6 @@ def split_mean(
     """Return the exact E[L(y f(S))], S = offset + Σ_j weights_j x_j, for R runs: weights (R, n), offset (R,).
 
     For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the mean is 1 + E[yS], its gradient E[y x_j].
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c, hidden = torch.full((1, 20), 0.05, dtype=torch.float64), torch.arange(20)[None] == 3
-    >>> mean = split_mean(c, torch.zeros(1).double(), hidden, line)
-    >>> round(mean.value.item(), 9), mean.by_weight[0, 3:5].round(decimals=9).abs().tolist()
-    (0.975, [0.5, 0.0])
     """
     pieces.check_domain(weights, offset)
     if len(weights) << weights.shape[1] <= MOST_SCORES:
@@ -74,14 +66,7 @@ def split_mean(
 
 @dataclass(frozen=True)
 class Tables:
-    """Everything that depends on c but not on the loss.
-
-    >>> import torch
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> tables.mt, tables.sums.tolist()  # sums of positions 2 and 1 about their middle, sorted
-    (2, [[-0.1875, -0.0625, 0.0625, 0.1875]])
-    """
+    """Everything that depends on c but not on the loss."""
 
     order: Ranks  # (R, n) positions: table side, query side, pivot last
     mt: int  # positions on the table side
@@ -132,14 +117,7 @@ def _flat(index: Ranks, width: int) -> Ranks:
 
 
 def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) -> Tables:
-    """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row.
-
-    >>> import torch
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> tables.query.tolist()  # the hidden bit is 0 for label +1 and 1 for label -1
-    [[[0.1875], [0.6875]]]
-    """
+    """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row."""
     weights, hidden = c.numpy(), mask.numpy()
     mt = table_size(weights.shape[1], int(hidden.sum(1).max()))
     # Lightest first and hidden ones last: the table side carries no sign, and the last position, the pivot, is
