@@ -68,7 +68,7 @@ def _print(console: Console, markdown: str) -> None:
 
 
 def show_replays(console: Console, replayed: Sequence[Replayed]) -> None:
-    """Print every number of the counterexamples beside the same number by its second route.
+    """Print every number of the counterexamples beside the same number by a second method.
 
     >>> import io
     >>> console = Console(file=io.StringIO(), width=100)
