@@ -39,7 +39,7 @@ _FRONTIER = re.compile(r"(<!-- frontier:begin -->\n).*?(<!-- frontier:end -->)",
 def frontier(measured):
     """Return how far `fit` sees, as a table, and how often it invents."""
     lines = [
-        "| columns | hidden | rows | wrong labels | found | median | longest | memory |",
+        "| columns | hidden | rows | wrong labels | recovered | median | longest | memory |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in measured["frontier"]:
@@ -53,7 +53,7 @@ def frontier(measured):
     invented = ", ".join(f"{one['kind']} {one['found']}" for one in measured["labelings"])
     return (
         "\n".join(lines)
-        + f"\n\nAnswers in 1000 random labelings of each kind of table, where 10 are allowed: {invented}.\n"
+        + f"\n\nFalse positives in 1000 random labelings of each kind of table, at level 1 %: {invented}.\n"
     )
 
 

@@ -34,7 +34,7 @@ def _learn(page: Page) -> None:
     _says(page, "#learn-status", "^Step 0 ")
     page.get_by_role("button", name="Train", exact=True).click()
     _says(page, "#learn-status", r"^Step \d{2,} ")
-    _says(page, "#learn-status", "learned|stopped|found")
+    _says(page, "#learn-status", "learned|stopped|recovered")
     page.wait_for_timeout(6000)
     pause = page.get_by_role("button", name="Pause", exact=True)
     if pause.is_visible():

@@ -170,20 +170,20 @@ _METHODS = {
     "repaired circle, k heads": "$k$ heads on H1’s circle, repaired",
     "concave, 2k log n signs, Newton": "one head, $2k log n$ signs, Newton",
     "concave, 2k log n signs, gradient ascent": "the same, gradient ascent",
-    "concave, 2k harmonics, Newton": "one head, $k$ harmonics ($2k$ numbers), Newton",
-    "mirror, one number per position": "mirror rule, a number per position",
+    "concave, 2k harmonics, Newton": "one head, $k$ harmonics ($2k$ parameters), Newton",
+    "mirror, one number per position": "mirror rule, a parameter per position",
     "one-step, 3k log n signs, Gauss–Newton": "one head, $3k log n$ signs, Gauss–Newton",
 }
 
 
 def _cost(of: Any) -> str:
-    """Return a cell: numbers and median steps, and below them the seeds that learned."""
+    """Return a cell: parameters and median steps, and below them the seeds that learned."""
     seeds = counted(of.share.successes, of.share.trials)
     return f"{whole(of.parameters)} · {of.median_steps:g} \\\n{seeds}"
 
 
 def costs(evidence: Evidence) -> Named:
-    """What learning costs: numbers, seeds and steps of every method at every size."""
+    """What learning costs: parameters, seeds and steps of every method at every size."""
     rows = evidence.rows("P-numbers")
     sizes = sorted({(row.config.training.n, row.config.training.k) for row in rows})
     table = []

@@ -62,7 +62,7 @@ def lattice(evidence: Evidence) -> Named:
 
 
 def one_step(evidence: Evidence) -> Named:
-    """One step for a pair: loss on the worst of all inputs, and the fewest numbers."""
+    """One step for a pair: loss on the worst of all inputs, and the fewest parameters."""
     varied = [row for row in evidence.rows("H2-error") if row.config.label == "size" and row.config.variance == 1]
     fewest = evidence.rows("H2-parameters")
     few = max(fewest, key=lambda row: row.config.n)
@@ -84,7 +84,7 @@ def one_step(evidence: Evidence) -> Named:
             .replace("/", " of ")
         )
 
-    learns = "share of trials that lose less than 0.1 on every input from the examples that name the pair"
+    learns = "share of trials that lose less than 0.1 on every input from the examples that recover the pair"
     return Named(
         {
             "step.fewest.d": power(few.config.n),
@@ -127,7 +127,7 @@ def chain(evidence: Evidence) -> Named:
             "chain.lm.equal": listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", entropy)),
             "chain.three.n": str(three.n),
             "chain.three.k": str(three.k),
-            "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token right")),
+            "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token correct")),
             "chain.failing": _lemmas(evidence, "fails"),
             "chain.part": _lemmas(evidence, "holds in part"),
         }

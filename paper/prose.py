@@ -34,11 +34,11 @@ CONSTANTS = {
     "2.55": "time of accuracy 1 by the mirror rule: 8/π = 2.5465",
     "32": "−log C < π²/32k is accuracy 1",
     "0.325": "θ = 2(1 + 4/π)/14 = 0.3247",
-    "3.8": "time of accuracy 1 with few numbers: 8/(0.675π) = 3.77",
+    "3.8": "time of accuracy 1 with few parameters: 8/(0.675π) = 3.77",
     "0.675": "1 − 0.325",
     "1.482": "1/0.675 = 1.4815",
     "1176": "6 · 14², signs with coherence 1/14k",
-    "2.8": "times the examples that name the pair, a clause of H2-samples",
+    "2.8": "times the examples that recover the pair, a clause of H2-samples",
 }
 
 

@@ -110,7 +110,7 @@ def _steps(evidence: Evidence) -> Iterator[Quote]:
     source = _figure("H2-error")
     yield Quote(f"2 × {numbers} trained numbers, the loss is below 0.1 on *every* input", source)
     yield Quote(f"{right} of {len(row.numbers.worst_loss)} seeds", source)
-    three = evidence.measured("W-theorem-3", "share of fresh seeds with every token right").split(" ")[0]
+    three = evidence.measured("W-theorem-3", "share of fresh seeds with every token correct").split(" ")[0]
     yield Quote(
         f"perfect for {three.replace('/', ' of ')} fresh seeds at n = 20, k = 4", "`parityscope claims W-theorem-3`"
     )

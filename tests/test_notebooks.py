@@ -14,7 +14,7 @@ pytest.importorskip("marimo", reason="needs marimo: pip install 'parityscope[doc
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
 PRINTS = {
     "heads_find_the_bits.py": (
-        r"repaired: n = 12, hidden (\(.+?\)), found \1, risk 0\.00\d+, accuracy 1\.0000, \d+ steps",
+        r"repaired: n = 12, hidden (\(.+?\)), recovered \1, risk 0\.00\d+, accuracy 1\.0000, \d+ steps",
         r"landscape: risk between 0\.\d+ and [01]\.\d+",
     ),
     "is_theorem_5_true.py": (

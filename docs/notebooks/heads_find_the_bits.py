@@ -58,7 +58,7 @@ def training(bits, hidden_bits, ps, recipe, seed):
     most = {"as-coded": {"steps": 600}}.get(recipe.value, {})
     run = ps.learn(problem, recipe.value, [seed.value], on_record=remember, record_every=5, **most)
     print(
-        f"{recipe.value}: n = {problem.n}, hidden {problem.support}, found {tuple(run.found[0].tolist())}, "
+        f"{recipe.value}: n = {problem.n}, hidden {problem.support}, recovered {tuple(run.found[0].tolist())}, "
         f"risk {run.risk[0]:.4f}, accuracy {run.accuracy[0]:.4f}, {int(run.steps[0])} steps"
     )
     return moments, problem, run
@@ -69,7 +69,7 @@ def verdict(mo, problem, run):
     found = tuple(run.found[0].tolist())
     right = f"accuracy **{run.accuracy[0]:.4f}** over all 2^{problem.n} inputs"
     mo.callout(
-        mo.md(f"hidden **{problem.support}**, found **{found}**, {right}"),
+        mo.md(f"hidden **{problem.support}**, recovered **{found}**, {right}"),
         kind="success" if bool(run.learned[0]) else "warn",
     )
 

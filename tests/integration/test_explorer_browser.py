@@ -78,7 +78,7 @@ def test_train_to_success_and_see_the_hidden_bits_found(page, server):
     expect(page.locator("#learn-bits .bit[data-hidden=true]")).to_have_text(["7", "10", "17"])
     expect(found(page)).to_have_count(0)
     page.get_by_role("button", name="Train", exact=True).click()
-    status(page, "found 3 of 3 hidden bits · learned")
+    status(page, "recovered 3 of 3 hidden bits · learned")
     expect(found(page)).to_have_text(["7", "10", "17"])
     expect(page.locator("#learn-bits .bit[data-wrong=true]")).to_have_count(0)
     expect(page.locator("#learn-panels .plot .main-svg").first).to_be_visible()
@@ -177,7 +177,7 @@ def test_a_cell_of_the_store_opens_as_a_replay(page, server):
     expect(page.locator("#plot-phase .main-svg").first).to_be_visible()
     page.get_by_role("row").filter(has_text="repaired, sharp start").get_by_role("button", name="Replay").click()
     status(page, "^Step 0 ")
-    expect(page.locator("#learn-summary")).to_contain_text("H1's model with 2 numbers per head")
+    expect(page.locator("#learn-summary")).to_contain_text("H1's model with 2 trainable parameters per head")
     assert page.locator("#learn-form [name=start_radius]").input_value() == "8"
 
 

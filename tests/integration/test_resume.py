@@ -59,5 +59,5 @@ def test_ctrl_c_is_one_sentence_that_says_how_to_go_on(tmp_path):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert output == b""
-    assert b"stopped; add --resume to go on" in errors
+    assert b"stopped; add --resume to continue" in errors
     assert b"Traceback" not in errors

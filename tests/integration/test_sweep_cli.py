@@ -96,7 +96,7 @@ def test_ctrl_c_ends_the_workers_and_says_how_to_go_on(tmp_path):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert time.monotonic() - pressed < 20
-    assert b"stopped; what was finished is stored, and the same command goes on from there" in errors
+    assert b"stopped; what was finished is stored, and the same command continues from there" in errors
     assert b"Traceback" not in errors
     assert output == b""
     assert 0 < len(Store(out / "store").keys("trouble")) < 60

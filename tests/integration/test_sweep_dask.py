@@ -101,7 +101,7 @@ def test_failures_are_stored_and_ctrl_c_ends_cleanly_on_a_cluster(tmp_path, clus
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=PATIENCE)
     assert client.returncode == 130, errors
-    assert b"stopped; what was finished is stored, and the same command goes on from there" in errors
+    assert b"stopped; what was finished is stored, and the same command continues from there" in errors
     assert b"Traceback" not in errors
     (failed,) = store.rows("trouble", failed=True)
     assert "ValueError: no answer for 2" in failed.traceback

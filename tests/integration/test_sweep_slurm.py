@@ -110,6 +110,6 @@ def test_ctrl_c_leaves_no_job_behind(tmp_path, slurm):
     os.kill(sweep.process.pid, signal.SIGINT)
     code, _, errors = sweep.ended()
     assert code == 130
-    assert "stopped; what was finished is stored, and the same command goes on from there" in errors
+    assert "stopped; what was finished is stored, and the same command continues from there" in errors
     wait_for(lambda: not sweep.jobs("RUNNING", "PENDING", "COMPLETING"), "no job is left")
     assert 0 < sweep.stored() < 100

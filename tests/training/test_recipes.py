@@ -46,7 +46,10 @@ def test_every_recipe_resolves_trains_and_refuses_what_does_not_fit(name):
         (lambda: Recipe(name="mine", summary=""), "a recipe needs the field 'positions': give it, or start from one"),
         (lambda: Recipe(**{**FIELDS, "loss": "square"}), "recipe field loss = 'square': input should be 'hinge'"),
         (lambda: Recipe(**FIELDS, colour="red"), "a recipe has no field 'colour'"),
-        (lambda: RECIPES["repaired"].overridden(numbers_per_head=3).resolved(9, 2), "circle positions have 2 numbers"),
+        (
+            lambda: RECIPES["repaired"].overridden(numbers_per_head=3).resolved(9, 2),
+            "circle positions have 2 parameters",
+        ),
         (
             lambda: RECIPES["bounded"].overridden(positions="harmonics", numbers_per_head=3).resolved(9, 2),
             "harmonics come in pairs",

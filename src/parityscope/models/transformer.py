@@ -92,7 +92,7 @@ class ParityTransformer(nn.Module):
         if full_matrix:
             if directions.shape[-1] != 2:
                 raise InvalidInput(
-                    f"the full matrix A is 4 × 4: needs 2 numbers per position, got {directions.shape[-1]}"
+                    f"the full matrix A is 4 × 4: needs 2 coordinates per position, got {directions.shape[-1]}"
                 )
             matrix = torch.zeros(*directions.shape[:-1], 4, 4, dtype=directions.dtype)
             matrix[..., 0, 2:] = directions

@@ -36,7 +36,7 @@ class Context:
     Parameters
     ----------
     scale : str
-        How hard to try.
+        How much to compute.
     rows : callable
         The stored rows of a figure, by its id; none when nothing is stored.
     row : callable
@@ -67,7 +67,7 @@ class Measurement(NamedTuple):
     number : str
         The one number that says it shortest.
     tried : str
-        How hard it was attacked: draws, ascents, inputs, seeds.
+        How it was tested: draws, ascents, inputs, seeds.
     evidence : mapping
         Everything else that was computed.
     how : str
@@ -95,7 +95,7 @@ class Measurement(NamedTuple):
 
 
 class Again(NamedTuple):
-    """The number of a counterexample by a second route; the clause says whether it still refutes the statement.
+    """The number of a counterexample by a second method; the clause says whether it still refutes the statement.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Claim:
     proof : str or None
         The page with the proof; then a statement that holds is "proved".
     replay : mapping of str to callable, or None
-        By quantity, the second route that computes the number of a counterexample again.
+        By quantity, the second method that computes the number of a counterexample again.
     """
 
     id: str
@@ -280,7 +280,7 @@ def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
 
 
 class Replay(NamedTuple):
-    """One number of a stored counterexample, beside the same number computed again by a second route."""
+    """One number of a stored counterexample, beside the same number computed again by a second method."""
 
     what: str
     stored: float
@@ -330,7 +330,7 @@ def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Cont
 
 
 def _again(claim: Claim, quantity: str, point: Mapping[str, Any], route: SecondRoute) -> Replay:
-    """Compute the number at a point by its second route, and ask the claim's clauses about it."""
+    """Compute the number at a point by its second method, and ask the claim's clauses about it."""
     again = route(point)
     judged = again.value if again.judged is None else again.judged
     confirms = fails(quantity, judged, claim.clauses)

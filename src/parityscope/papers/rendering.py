@@ -21,7 +21,7 @@ from parityscope.records import Row
 
 MEANINGS: Mapping[Verdict, str] = {
     "proved": "there is a written proof, and computation agrees with it",
-    "holds": "attacked here and not broken, which is no proof",
+    "holds": "we tried to refute it and did not succeed, which is no proof",
     "holds in part": "some clauses hold, others fail or are left open",
     "fails": "refuted within its own hypotheses",
     "not testable here": "nothing that was computed decides it",
@@ -191,7 +191,7 @@ def claim_markdown(claim: ClaimNumbers) -> str:
     beside = "".join(f" · {remark}" for remark in remarks(claim))
     return (
         f"**{claim.id}** *{claim.verdict}*{beside} · {plain(claim.where)}\n\n{plain(claim.statement)}\n\n"
-        f"- found: {plain(claim.number)}\n- refuted if {plain(refuted_by(claim))}\n- tried: {plain(claim.tried)}"
+        f"- measured: {plain(claim.number)}\n- refuted if {plain(refuted_by(claim))}\n- tried: {plain(claim.tried)}"
     )
 
 
@@ -227,7 +227,7 @@ def _further(claim: ClaimNumbers, scale: Scale, figure_address: Callable[[str], 
     option = "" if scale == "demo" else f" --scale {scale}"
     if counterexample_of(claim) is not None:
         yield f"replay: `parityscope claims {claim.id} --replay{option}`"
-    yield f"numbers: `parityscope claims {claim.id} --json{option}`"
+    yield f"all values: `parityscope claims {claim.id} --json{option}`"
     if claim.figure is not None:
         address = figure_address(claim.figure)
         drawn = f"`parityscope reproduce {claim.figure}{option}`" if address is None else f"[{claim.figure}]({address})"
@@ -294,8 +294,8 @@ def claims_markdown(
             parts += [
                 f'<article class="claim" id="{claim.id}" markdown="1">',
                 claim_markdown(claim),
-                _folded("how it was judged", judgement_markdown(claim, scale, figure_address)),
-                _folded("its numbers", _numbers_markdown(claim)),
+                _folded("how it was tested", judgement_markdown(claim, scale, figure_address)),
+                _folded("its values", _numbers_markdown(claim)),
                 "</article>",
             ]
     return "\n\n".join(parts)
@@ -323,7 +323,7 @@ def figure_markdown(
     if lines:
         shown = [[plain(cell) for cell in line] for line in lines[:most_rows]]
         part = f" (the first {len(shown)} of {len(lines)} rows)" if len(shown) < len(lines) else ""
-        parts.append(_folded(f"its numbers{part}", table_markdown([plain(cell) for cell in header], shown)))
+        parts.append(_folded(f"its values{part}", table_markdown([plain(cell) for cell in header], shown)))
     command = getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {scale}")
     parts.append(f"`{command}`, {duration(sum(row.seconds for row in rows))}")
     return "\n\n".join(parts)

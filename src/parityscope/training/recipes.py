@@ -36,11 +36,11 @@ class Recipe(BaseModel):
     positions : str or callable
         The frozen position code; your own is called with (n, numbers_per_head, generator) and returns a tensor (n, r).
     numbers_per_head : int, formula or None
-        Trainable numbers r per head; None: what the code has, 8⌈log₂ n⌉ for random codes and for your own.
+        Trainable parameters r per head; None: what the code has, 8⌈log₂ n⌉ for random codes and for your own.
     heads : int or None
         Attention heads m; None: as many as hidden bits.
     mass : str
-        What the weights c add up to: "k" (softmax), or "trained" (one head: c = exp(Pq + β), β one more number).
+        What the weights c add up to: "k" (softmax), or "trained" (one head: c = exp(Pq + β), β one more parameter).
     readout : str, Readout or callable
         The frozen classification head; your own is a `Readout`, or is called with k and returns one.
     smoothing : float
@@ -169,7 +169,7 @@ class Recipe(BaseModel):
         fixed = {"circle": 2, "circle-as-coded": 2, "orthogonal": sizes.n}.get(str(code))
         if fixed is not None:
             if isinstance(given, int) and given != fixed:
-                raise InvalidInput(f"{code} positions have {fixed} numbers per head, got {given}")
+                raise InvalidInput(f"{code} positions have {fixed} parameters per head, got {given}")
             return fixed
         default = 8 if code == "harmonics" else default_numbers_per_head(sizes.n)
         numbers = int(resolved_value("numbers_per_head", default if given is None else given, sizes))
@@ -271,7 +271,7 @@ _ONE_HEAD: dict[str, Any] = {
 
 BOUNDED = Recipe(
     name="bounded",
-    summary="the project's own: random-sign positions, near-uniform start, bounded readout cos(πS)",
+    summary="the project's own: random-sign positions, near-uniform initialisation, bounded readout cos(πS)",
     positions="random-signs",
     readout="cosine",
     temperature=1.0,
@@ -287,7 +287,8 @@ _ALL = (
     BOUNDED,
     Recipe(
         name="concave",
-        summary="ours: one head whose log C is concave in its 2k log n random-sign, or 2k harmonic, numbers; Newton",
+        summary="ours: one head whose log C is concave in its parameters (2k log n random signs, or 2k harmonics); "
+        "Newton",
         mass="trained",
         optimiser="newton",
         steps=1000,
@@ -297,7 +298,8 @@ _ALL = (
     ),
     Recipe(
         name="mirror",
-        summary="ours: one softmax head, the attention gradient sent back through the code, steps with a theorem",
+        summary="ours: one softmax head; the gradient with respect to attention used as the update of the logits; "
+        "proved rate",
         optimiser="attention-gradient",
         steps=3000,
         on_samples=_BOUNDED_ON_SAMPLES,
@@ -307,7 +309,7 @@ _ALL = (
         # Differs from H1: cos(πS) for the zig-zag, a near-uniform start, −log C for the squared hinge, normalised
         # steps.
         name="repaired",
-        summary="H1's model with 2 numbers per head on the circle; only the readout is bounded",
+        summary="H1's model with 2 trainable parameters per head on the circle; only the readout is bounded",
         positions="circle",
         start_radius=0.1,
         optimiser="head-normalised",
@@ -320,7 +322,8 @@ _ALL = (
         # H1, Theorem 5. The text leaves b, c₁ (of τ = c₁/n) and the number of steps open: 0.01, 1 and 1000 here;
         # AS_WRITTEN_GRID below is the documented grid around them.
         name="as-written",
-        summary="H1's text: sharp start, zig-zag readout, squared hinge, gradient descent at a rate that moves",
+        summary="H1's text: sharp initialisation, zig-zag readout, squared hinge, gradient descent, learning rate"
+        " that moves the heads",
         positions="circle",
         readout="zig-zag",
         smoothing=0.01,
@@ -335,7 +338,7 @@ _ALL = (
         # Differs from H1's code: trains on the exact population instead of ⌊0.8·2^n⌋ draws with replacement, three
         # quarters of them for training (`--samples` restores a draw), and so has no minibatches beyond n = 17.
         name="as-coded",
-        summary="H1's published code: almost uniform start (scores divided by n/4), (mean hinge)², Adam",
+        summary="H1's published code: almost uniform initialisation (scores divided by n/4), (mean hinge)², Adam",
         positions="circle-as-coded",
         readout="zig-zag",
         temperature="n/4",
@@ -348,7 +351,8 @@ _ALL = (
     Recipe(
         # Our reading: of H2 only the abstract and a review were available to us.
         name="one-step",
-        summary="H2: two heads, log² n numbers each, one gradient step finds a pair; other k: a few steps of one head",
+        summary="H2: two heads, log² n parameters each, one gradient step recovers a pair; other k: a few steps of one "
+        "head",
         positions="random-signs",
         numbers_per_head="log² n",
         heads=2,

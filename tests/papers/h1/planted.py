@@ -153,7 +153,7 @@ PLANTED = {
     ),
     "H1-proposition-4": Planted(
         false=World(
-            "rows of networks that learn without an edge, and with tied numbers", context=_proposition_4(0.0, 0.0)
+            "rows of networks that learn without an edge, and with tied parameters", context=_proposition_4(0.0, 0.0)
         ),
         true=World("rows of networks that learn neither way", context=_proposition_4(1.0, 1.0)),
     ),

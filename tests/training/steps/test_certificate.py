@@ -72,7 +72,7 @@ def test_the_claim_sees_a_remainder_that_is_ignored(monkeypatch):
     monkeypatch.setattr(_Relation, "for_all", lambda self: self._least(self.y, self.y))
     found = claim.measure(Context("smoke")).measured
     assert found["faces that are certified to be none"] == 2
-    assert found["largest certified −log C that no numbers go below, over what was reached"] > 100
+    assert found["largest certified −log C that no parameters go below, over what was reached"] > 100
 
 
 def test_codes_in_a_plane_are_certified_for_numbers_up_to_a_length():

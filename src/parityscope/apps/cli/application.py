@@ -41,7 +41,7 @@ SCHEDULER = typer.Option(
     metavar="ADDRESS", help="A Dask scheduler such as tcp://host:8786, or `local` for one on this machine."
 )
 DEFAULT_OUT = Path("parityscope-output")
-GO_ON = "what was finished is stored, and the same command goes on from there"
+GO_ON = "what was finished is stored, and the same command continues from there"
 
 
 def _version(wanted: bool | None) -> None:
@@ -76,8 +76,8 @@ def completing(*lists: Callable[[], Iterable[str]]) -> Callable[[str], list[str]
 def scale_option(text: str) -> Any:
     """Return the option --scale, which completes the names of the scales.
 
-    >>> scale_option("How hard to try").help
-    'How hard to try: smoke, demo or reference.'
+    >>> scale_option("How much to compute").help
+    'How much to compute: smoke, demo or reference.'
     """
 
     def scales() -> Iterable[str]:

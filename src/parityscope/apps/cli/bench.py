@@ -18,7 +18,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME ...]", help="Questions; otherwise all.", autocompletion=completing(benchmark_names)
+            metavar="[NAME ...]", help="Benchmarks; otherwise all.", autocompletion=completing(benchmark_names)
         ),
     ] = None,
     out: Annotated[
@@ -27,7 +27,7 @@ def bench(
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
-    """Measure speed as ratios: ours against another way, interleaved in one run on this machine."""
+    """Measure speed ratios between ours and an alternative, timed in turn in one run on this machine."""
     from parityscope.apps.benchmarking import measured_alone, run_benchmark, stored_text
     from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.tables import bench_table

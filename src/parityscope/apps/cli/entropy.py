@@ -33,7 +33,7 @@ def entropy(
         str, typer.Option(help="What stands between a question and what follows it.", show_default="a space")
     ] = " ",
     limit: Annotated[int | None, typer.Option(min=1, help="Read so many problems at most.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Problems read at once; numbers stay the same.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="Problems read at once; results stay the same.")] = 1,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffled words.")] = 0,
@@ -43,11 +43,11 @@ def entropy(
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Compare how sparsely a language model attends with and without chain of thought (W, Section 4.3).
+    """Compare how sparse the attention of a language model is with and without chain of thought (W, Section 4.3).
 
     For every head: the paper's minimum over positions, the mean, the solution or answer alone, the same number of
     positions of each, all with the attention sink kept and removed, and the solution's words shuffled as a control.
-    With --out every problem is stored as it is read: the same command goes on after an interruption.
+    With --out every problem is stored as it is read: the same command continues after an interruption.
     """
     from parityscope.apps.terminal.progress import Progress
     from parityscope.apps.terminal.tables import show_study
@@ -66,7 +66,9 @@ def entropy(
     store = None if out is None else Store(out / "store")
     if store is not None:
         store.check_writable()
-    advice = "the same command goes on from the last problem" if out else "nothing was stored, since there was no --out"
+    advice = (
+        "the same command continues from the last problem" if out else "nothing was stored, since there was no --out"
+    )
     with interruptible(advice), Progress(errors(quiet)) as progress:
         study = run_study(
             [model, *([second_model] if second_model else [])],

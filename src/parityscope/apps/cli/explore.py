@@ -21,7 +21,7 @@ def explore(
         Path | None, typer.Option(help="A folder of `reproduce` or `sweep`; without, shipped results.")
     ] = None,
 ) -> None:
-    """Watch heads find the hidden bits, in a browser. Nothing is fetched from elsewhere; Ctrl-C ends it."""
+    """Watch attention heads train, in a browser. Nothing is loaded from other servers; Ctrl-C ends it."""
     from parityscope.apps.explorer.app import serve
 
     def say(address: str) -> None:

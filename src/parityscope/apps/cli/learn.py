@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from parityscope.problems import Parity
 
 
-_LEARN_HELP = """Find a hidden parity with attention and show what each head found.
+_LEARN_HELP = """Train attention heads on a hidden parity and show which support they recover.
 
 \b
 Recipes:
@@ -54,7 +54,7 @@ def learn(
     ] = DEFAULT_RECIPE,
     runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
-    steps: Annotated[int | None, typer.Option(min=0, help="Steps at most; otherwise the recipe's.")] = None,
+    steps: Annotated[int | None, typer.Option(min=0, help="Maximum number of steps; otherwise the recipe's.")] = None,
     samples: Annotated[
         int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
     ] = None,
@@ -63,7 +63,7 @@ def learn(
     ] = None,
     k_at_most: Annotated[
         int | None,
-        typer.Option(min=1, help="Do not tell the training k, only that it is at most this (recipe concave)."),
+        typer.Option(min=1, help="Largest possible k, if k is unknown to the training (recipe concave)."),
     ] = None,
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
     set_: Annotated[
@@ -74,7 +74,7 @@ def learn(
         str, typer.Option(help=f"Risk engine. {engine_help()}.", autocompletion=completing(lambda: ENGINE_NAMES))
     ] = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Parse the arguments of `learn` (its help text is `_LEARN_HELP`)."""
@@ -98,7 +98,9 @@ def learn(
     folder = RunFolder.prepare(out, resume)
     console = Console()
     advice = (
-        "add --resume to go on from the last checkpoint" if folder else "nothing was stored, since there was no --out"
+        "add --resume to continue from the last checkpoint"
+        if folder
+        else "nothing was stored, since there was no --out"
     )
     with interruptible(advice), Progress(ERRORS) as progress:
         run = run_learn(
@@ -136,18 +138,23 @@ def chain(
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
     layers: Annotated[int, typer.Option(min=1, help="Layers of the decoder.")] = 1,
     heads: Annotated[int, typer.Option(min=1, help="Heads of each layer.")] = 8,
-    width: Annotated[int, typer.Option(min=1, help="Numbers per token.")] = 128,
+    width: Annotated[int, typer.Option(min=1, help="Embedding dimension.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Adam's rate.")] = 1e-3,
     batch: Annotated[int, typer.Option(min=1, help="Fresh examples at every step.")] = 256,
-    steps: Annotated[int, typer.Option(min=1, help="Steps at most, of both; it stops when all is right.")] = 600,
+    steps: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Maximum number of steps for each training; it stops when all held-out answers are correct."
+        ),
+    ] = 600,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Learn one parity twice with a small GPT-2: with a chain of thought, and at once (W, Section 4).
 
     Bits and a 0 are read; then either the answer is written, or the chain of partial parities that ends with it. Shown
-    are the share of held-out answers that are right, when the decoder writes from what it wrote itself; the examples it
-    had seen when everything was right for the first time; and where every written token looked.
+    are the accuracy on held-out inputs, when the decoder continues from its own tokens; the number of examples seen
+    when all held-out answers were correct for the first time; and the attention of every written token.
     """
     from parityscope.apps.chain_of_thought import settings_of, train_pair
     from parityscope.apps.terminal.progress import Progress

@@ -42,23 +42,23 @@ def claims(
             autocompletion=completing(claim_names, short_claim_names),
         ),
     ] = None,
-    scale: Annotated[str, scale_option("How hard to try")] = "demo",
+    scale: Annotated[str, scale_option("How much to compute")] = "demo",
     out: Annotated[
         Path,
         typer.Option(help="A folder of `reproduce`, whose rows a check and whose counterexamples --replay may use."),
     ] = DEFAULT_OUT,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Compute counterexamples again by a second route; all stored ones without ID."),
+        typer.Option("--replay", help="Compute counterexamples again by a second method; without ID, all stored ones."),
     ] = False,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
 ) -> None:
-    """Check the papers' statements by computation and say which hold; of one statement everything that was found.
+    """Check the papers' statements by computation and say which hold; for a single statement, print all the evidence.
 
-    Verdicts: proved (a proof is named), holds (attacked and not broken), holds in part, fails (with a counterexample),
-    not testable here. A misprinted statement is judged as printed, and beside it as meant. What would refute a
-    statement is listed; where nothing computed here could, it says so and is counted apart.
+    Verdicts: proved (with a written proof), holds (we tried to refute it and did not succeed), holds in part, fails
+    (with a counterexample), not testable here. A misprinted statement gets a verdict as printed, and another as meant.
+    What would refute a statement is listed; statements that nothing computed here could refute are counted apart.
     """
     from parityscope.apps.terminal.claims import show_claim, show_claims
     from parityscope.papers.claim import check
@@ -83,7 +83,7 @@ def claims(
 
 
 def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: bool) -> None:
-    """Replay and print; exit code 1 if a second route does not refute what the first did."""
+    """Replay and print; exit code 1 if the second method does not refute what the first did."""
     from parityscope.apps.terminal.claims import show_replays
 
     replayed = _replayed(ids, scale, out, quiet)
@@ -143,8 +143,8 @@ def reproduce(
 
     Without an ID everything is reproduced. A figure comes with the claims that refer to it, a claim with the figure it
     refers to. The report is there from the first figure on. Rows in --out are never computed twice: an interrupted
-    reproduction goes on where it stopped, and deleted figures are redrawn without training. A row that was made by code
-    that has changed since is computed anew.
+    reproduction continues where it stopped, and deleted figures are redrawn without training. A row made by code that
+    has changed since is computed again.
     """
     from parityscope.apps.reproduce import reproduce as run_reproduce
     from parityscope.apps.terminal.progress import Progress

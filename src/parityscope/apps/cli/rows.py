@@ -32,7 +32,7 @@ def rows(
         ),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Failed rows, with their tracebacks.")] = False,
-    stale: Annotated[bool, typer.Option("--stale", help="Rows that today's code would compute anew.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Rows that today's code would compute again.")] = False,
     export: Annotated[
         Path | None, typer.Option(help="Write to FILE.csv, FILE.parquet, or a folder of TensorBoard events.")
     ] = None,

@@ -32,7 +32,7 @@ def sweep(
     slurm: Annotated[bool, typer.Option("--slurm", help="Run in Slurm jobs, as many as --workers says.")] = False,
     slurm_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="What a job asks for: queue, memory, walltime, …; repeatable."),
+        typer.Option(metavar="NAME=VALUE", help="Resources of a job: queue, memory, walltime, …; repeatable."),
     ] = None,
     pack: Annotated[
         int | None, typer.Option(min=1, help="Most configs per pack: a tensor program, a task, a commit.")

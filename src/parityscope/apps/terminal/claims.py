@@ -50,7 +50,7 @@ def _print(console: Console, markdown: str) -> None:
 
 
 def show_replays(console: Console, replayed: Sequence[Replayed]) -> None:
-    """Print every number of the counterexamples beside the same number by its second route."""
+    """Print every number of the counterexamples beside the same number by a second method."""
     for one in replayed:
         console.print(Group(*_replayed(one), ""), highlight=False, width=min(console.width, _WIDEST))
 

@@ -46,7 +46,7 @@ _MARK = "▼"
 def plain_table(titles: Iterable[str], left: Container[str]) -> Table:
     """Return a table without lines; columns are flush right but for those that are named.
 
-    >>> [column.justify for column in plain_table(["seed", "found"], left=["found"]).columns]
+    >>> [column.justify for column in plain_table(["seed", "recovered"], left=["recovered"]).columns]
     ['right', 'left']
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -88,18 +88,18 @@ def _attention_heat_map(
 
 
 def _runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
-    """Return the table of runs: what was hidden, what was found, how well.
+    """Return the table of runs: the hidden and the recovered support, and how well.
 
     >>> from parityscope.problems import Parity
     >>> run = learning.learn(Parity(8, (1, 5)), seeds=range(3))
     >>> [str(column.header) for column in _runs_table(run).columns][:4], _runs_table(run, limit=2).caption
-    (['seed', 'hidden', 'found', 'risk'], '1 more runs in run.json')
+    (['seed', 'hidden', 'recovered', 'risk'], '1 more runs in run.json')
     """
     known = {"proved": run.certificate, "evidence": run.evidence}
     said = [title for title, value in known.items() if value is not None]
     accuracy = {"exact": "accuracy", "lower bound": "accuracy ≥", "estimate": "accuracy ≈"}[run.accuracy_kind]
-    titles = ("seed", "hidden", "found", "risk", accuracy, "steps", "", *said)
-    table = plain_table(titles, left=("hidden", "found", "", *said))
+    titles = ("seed", "hidden", "recovered", "risk", accuracy, "steps", "", *said)
+    table = plain_table(titles, left=("hidden", "recovered", "", *said))
     for row in run.to_json()["runs"][:limit]:
         learned = row["recovered"] and row["accuracy"] > learning.LEARNED_ACCURACY
         verdict = Text("learned", "green") if learned else Text("diverged" if row["diverged"] else "not learned", "red")
@@ -126,7 +126,7 @@ def show_run(console: Console, run: learning.LearnedRuns) -> None:
     console.print()
     console.print(_runs_table(run))
     console.print()
-    settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} numbers"
+    settings = f"recipe {run.recipe.name}, {run.recipe.heads} heads × {run.recipe.numbers_per_head} parameters"
     source = "the population" if run.samples is None else f"{run.samples} examples per run"
     source = source if run.batch is None else f"{run.batch} fresh examples per step"
     console.print(
@@ -149,7 +149,7 @@ def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
     console.print()
     even = 1 / (first.chain.task.n + 1)
     for line in (
-        "right: answers to held-out inputs, written from what it wrote itself · examples: seen when all was right",
+        "accuracy: on held-out inputs, continued from its own tokens · examples: seen when all were correct",
         f"on hidden: attention on the hidden bits, {even:.2f} if even · entropy (W, Eq. 1): before → after training",
         f"positions: {first.chain.task.n} bits, a 0, the chain · {sum(_seconds(pair) for pair in pairs):.1f} s",
     ):
@@ -157,7 +157,7 @@ def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
 
 
 def _table(pairs: Sequence[ChainPair]) -> Table:
-    table = plain_table(("seed", "hidden", "", "right", "examples", "on hidden", "entropy"), left=("hidden", ""))
+    table = plain_table(("seed", "hidden", "", "accuracy", "examples", "on hidden", "entropy"), left=("hidden", ""))
     for column in table.columns:
         column.no_wrap = str(column.header) != "hidden"
     for pair in pairs:

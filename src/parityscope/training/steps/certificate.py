@@ -1,9 +1,10 @@
 """What is proved of a training, run by run: bounds on −log C.
 
-log C of one exponential head is concave in its numbers z = (q, β): log C = Σ_j φ_j(⟨p̃_j, z⟩) with p̃ = (p, 1). For every
-y with Σ_j y_j p̃_j = 0 and every z it is Σ_j (φ_j(u_j) − y_j u_j) ≤ Σ_j sup_u (φ_j(u) − y_j u). The slopes a_j = φ_j′
-after Newton's step d, to first order, are such a y: a_j − w_j⟨p̃_j, d⟩ is orthogonal to the code. Where the gradient is
-small, the bound is close; where it is below 0, no values of the numbers reach C = 1, and B is no face of the code.
+log C of one exponential head is concave in its parameters z = (q, β): log C = Σ_j φ_j(⟨p̃_j, z⟩) with p̃ = (p, 1). For
+every y with Σ_j y_j p̃_j = 0 and every z it is Σ_j (φ_j(u_j) − y_j u_j) ≤ Σ_j sup_u (φ_j(u) − y_j u). The slopes a_j =
+φ_j′ after Newton's step d, to first order, are such a y: a_j − w_j⟨p̃_j, d⟩ is orthogonal to the code. Where the
+gradient is small, the bound is close; where it is below 0, no values of the parameters reach C = 1, and B is no face of
+the code.
 
 Rounding leaves a remainder ρ = Σ_j y_j p̃_j, and ⟨ρ, z⟩ is nothing only for short z, while faces of a small margin need
 long ones. So the bound is given for an exact relation that must exist near y, or, where none is sure to (codes may lie
@@ -41,11 +42,11 @@ class Certificate(NamedTuple):
     at_most : Tensor (runs,)
         What −log C of the run, or of its best step, does not exceed; infinite where nothing is proved.
     at_least : Tensor (runs,)
-        What no values of the trained numbers go below; 0 where nothing is proved.
+        What no values of the trained parameters go below; 0 where nothing is proved.
     theorem : str
         What proves it.
     up_to : Tensor (runs,)
-        The length of the trained numbers (q, β) up to which `at_least` is proved; infinite where it is for all.
+        The length of the trained parameters (q, β) up to which `at_least` is proved; infinite where it is for all.
     gap : Tensor (runs,)
         How much log C can still rise, at most: −log C itself at a face, −log C − `at_least` elsewhere.
     remarks : sequence of str
@@ -66,9 +67,9 @@ class Certificate(NamedTuple):
 
     def _sentence(self, at_most: float, at_least: float, up_to: float, remark: str) -> str:
         if at_least > 0 and math.isfinite(up_to):
-            return f"no face of the code, to rounding: C ≤ {math.exp(-at_least):.3g} for numbers up to {up_to:.0e}"
+            return f"no face of the code, to rounding: C ≤ {math.exp(-at_least):.3g} for parameters up to {up_to:.0e}"
         if at_least > 0:
-            return f"no face of the code: C ≤ {math.exp(-at_least):.3g} whatever the numbers"
+            return f"no face of the code: C ≤ {math.exp(-at_least):.3g} whatever the parameters"
         return f"−log C ≤ {at_most:.3g} by {self.theorem}" if math.isfinite(at_most) else remark
 
 
@@ -88,10 +89,10 @@ class Certifying(Protocol):
 
 @torch.no_grad()
 def concave_certificate(model: ParityTransformer, law: Law) -> Certificate:
-    """Return what concavity proves of one exponential head: the −log C that no values of its numbers go below.
+    """Return what concavity proves of one exponential head: the −log C that no values of its parameters go below.
 
     On a circle of six positions two opposite ones are no face: their midpoint is that of two other pairs,
-    which get as much attention whatever the numbers are.
+    which get as much attention whatever the parameters are.
 
     >>> from parityscope.models import Cosine
     >>> from parityscope.models.positions import circle
@@ -123,7 +124,7 @@ class _Bound(NamedTuple):
 
 
 def _of_one(code: Tensor, c: Float[Tensor, " n"], hidden: Bool[Tensor, " n"]) -> _Bound:
-    """Return the best bound of one run: for all numbers if there is one; else what geometry lets stand."""
+    """Return the best bound of one run: for all parameters if there is one; else what geometry lets stand."""
     at, lifted = log_attention(c, hidden), lifted_code(code)
     relations = [
         _relation(lifted[some], (c * at.gradient)[some], at.curvature[some], hidden[some])
@@ -149,7 +150,7 @@ class _Relation(NamedTuple):
     hidden: Bool[Tensor, " some"]
 
     def for_all(self) -> float:
-        """Return what −log C does not go below for any numbers: sup_u (φ(u) − yu) is convex in y."""
+        """Return what −log C does not go below for any parameters: sup_u (φ(u) − yu) is convex in y."""
         return self._least(self.y - self.moved, self.y + self.moved)
 
     def up_to_a_length(self) -> _Bound:

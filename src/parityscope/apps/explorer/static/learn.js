@@ -99,7 +99,7 @@ function remember() {
 function prepare() {
   const { recipe } = info;
   $("learn-summary").textContent =
-    `${recipe.summary}: ${info.heads} head${info.heads > 1 ? "s" : ""} × ${recipe.numbers_per_head} numbers on ${recipe.positions}` +
+    `${recipe.summary}: ${info.heads} head${info.heads > 1 ? "s" : ""} × ${recipe.numbers_per_head} parameters on ${recipe.positions}` +
     ` positions, ${recipe.readout} readout, ${recipe.loss}, ${recipe.optimiser}, temperature ${+recipe.temperature.toPrecision(3)},` +
     ` learning rate ${+recipe.learning_rate.toPrecision(3)}, at most ${recipe.steps} steps.`;
   const bits = $("learn-bits");
@@ -134,13 +134,13 @@ function mark(frame) {
     const bit = Number(chip.dataset.bit), strong = frame.weights[bit] > 0.5;
     chip.dataset.found = strong && hidden.has(bit);
     chip.dataset.wrong = strong && !hidden.has(bit);
-    chip.setAttribute("aria-label", `bit ${bit}${hidden.has(bit) ? ", hidden" : ""}${strong ? ", found" : ""}`);
+    chip.setAttribute("aria-label", `bit ${bit}${hidden.has(bit) ? ", hidden" : ""}${strong ? ", recovered" : ""}`);
   }
   const found = info.support.filter((j) => frame.weights[j] > 0.5).length;
   const end = frame.diverged ? ["bad", "diverged"] : frame.learned ? ["good", "learned"] : frame.done ? ["bad", "stopped without learning"] : null;
   $("learn-status").replaceChildren(
     `Step ${frame.step} of ${info.recipe.steps} · risk ${frame.risk === null ? "not finite" : frame.risk.toPrecision(3)} · accuracy ` +
-    `${frame.accuracy.toFixed(4)} (${frame.accuracy_kind}) · found ${found} of ${info.k} hidden bits`,
+    `${frame.accuracy.toFixed(4)} (${frame.accuracy_kind}) · recovered ${found} of ${info.k} hidden bits`,
     ...(end ? [" · ", element("span", { class: end[0] }, end[1])] : []));
 }
 

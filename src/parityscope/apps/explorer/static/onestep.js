@@ -22,7 +22,7 @@ function draw() {
   if (!data) return;
   const verdict = data.learned ? ["good", "learned"] : ["bad", "not learned"];
   $("onestep-status").replaceChildren(
-    `${data.steps} step${data.steps === 1 ? "" : "s"} of ${data.parameters} numbers on n = ${data.n} · hidden ${data.support.join(", ")} · found ` +
+    `${data.steps} step${data.steps === 1 ? "" : "s"} of ${data.parameters} parameters on n = ${data.n} · hidden ${data.support.join(", ")} · recovered ` +
     `${data.found.join(", ")} · accuracy ${data.accuracy.toFixed(4)} (${data.accuracy_kind})` +
     (data.worst_loss === null ? "" : ` · no input loses more than ${data.worst_loss.toPrecision(2)}`) + ` · ${data.seconds.toFixed(2)} s · `,
     element("span", { class: verdict[0] }, verdict[1]));

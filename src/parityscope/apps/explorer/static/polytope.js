@@ -45,9 +45,9 @@ function toggle(bit) {
 function draw() {
   if (!data) return;
   const name = `{${data.support.join(", ")}}`, last = data.correlation.at(-1).toPrecision(3);
-  const trained = `Training ${data.parameters} numbers ended at C = ${last} after ${data.steps.at(-1)} steps.`;
+  const trained = `Training ${data.parameters} parameters ended at C = ${last} after ${data.steps.at(-1)} steps.`;
   $("polytope-status").replaceChildren(...(data.face
-    ? [element("span", { class: "good" }, `${name} is a face`), `: some numbers give it equal scores and everybody else smaller ones, by a margin of ${data.margin.toPrecision(2)}, so C comes as near to 1 as one likes. ${trained}`]
+    ? [element("span", { class: "good" }, `${name} is a face`), `: some parameters give it equal scores and everybody else smaller ones, by a margin of ${data.margin.toPrecision(2)}, so C comes as near to 1 as one likes. ${trained}`]
     : [element("span", { class: "bad" }, `${name} is ${data.sentence}`),
        data.reachable < 1
          ? `: a mixture of its corners is one of other corners too. ${whatever()}, C ≤ ${data.reachable.toPrecision(3)}. ${trained}`
@@ -57,7 +57,7 @@ function draw() {
   drawWeights();
 }
 
-const whatever = () => (data.up_to === null ? "Whatever the numbers" : `With numbers up to ${data.up_to.toExponential(0)}`);
+const whatever = () => (data.up_to === null ? "Whatever the parameters" : `With parameters up to ${data.up_to.toExponential(0)}`);
 const column = (points, index) => points.map((point) => point[index]);
 const segment = (a, b, color, width, dash = "solid") => ({ x: [a[0], b[0]], y: [a[1], b[1]], mode: "lines", line: { color, width, dash }, hoverinfo: "skip" });
 
@@ -149,7 +149,7 @@ function build() {
   panels.shape = new Panel($("polytope-panels"), "polytope", "The polytope of positions", code);
   panels.scores = new Panel($("polytope-panels"), "scores", "Scores", code);
   panels.weights = new Panel($("polytope-panels"), "trained", "Weights while it learns", code);
-  panels.weights.say("Orange: the hidden positions, which should end at 1; blue: all others, at 0. Dotted: the correlation C of the answer with the parity. log C is concave in the trained numbers, so there is no wrong place to stop at.");
+  panels.weights.say("Orange: the hidden positions, which should end at 1; blue: all others, at 0. Dotted: the correlation C of the answer with the parity. log C is concave in the trained parameters, so there is no wrong place to stop at.");
   form.addEventListener("submit", (event) => { event.preventDefault(); compute(); });
   form.addEventListener("change", compute);
   $("polytope-step").addEventListener("input", () => { drawShape(); drawWeights(); });

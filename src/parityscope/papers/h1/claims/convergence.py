@@ -1,4 +1,4 @@
-"""H1, Theorem 5, Lemma 8, Remarks 9 and 10: does training converge, which entries train, how few numbers learn?"""
+"""H1, Theorem 5, Lemma 8, Remarks 9 and 10: does training converge, which entries train, how few parameters learn?"""
 
 from __future__ import annotations
 
@@ -193,18 +193,22 @@ def _first_row_again(point: Mapping[str, Any]) -> Again:
     return Again(again, route, Between(again - 1e-6, again + 1e-6), "gradient of a11 and a12 over that of a13 and a14")
 
 
-_REPAIRED = "share of seeds that learn with 2k numbers and a bounded readout"
+_REPAIRED = "share of seeds that learn with 2k parameters and a bounded readout"
 _WRITTEN = "share of H1's starts that learn as its text trains them"
-_FEWER = "largest ratio of trained numbers to n, where an FFNN has at least n edges"
+_FEWER = "largest ratio of trained parameters to n, where an FFNN has at least n edges"
 _HARMONIC = "share of seeds that one head with k harmonics and a trained scale learns"
-_HELD = "codes of min(2k, n − 1) − 1 whole numbers that hold Radon's set of k"
+_HELD = "codes of min(2k, n − 1) − 1 integers that represent Radon's set of k"
 _REMARK_9_CLAUSES = (
-    Clause("2k numbers are fewer than n", _FEWER, at_most(1), "the count of edges in Proposition 4"),
+    Clause("2k parameters are fewer than n", _FEWER, at_most(1), "the count of edges in Proposition 4"),
     Clause("some training of H1's model learns with them", _REPAIRED, at_least(_MOST), _SHARE),
     Clause("the training of Theorem 5 learns with them", _WRITTEN, at_least(_MOST), _SHARE),
-    Clause("2k numbers and one scale of one head learn", _HARMONIC, at_least(_MOST), _SHARE, corrected=True),
+    Clause("2k parameters and one scale of one head learn", _HARMONIC, at_least(_MOST), _SHARE, corrected=True),
     Clause(
-        "fewer numbers do not hold every support", _HELD, at_most(0), "Radon's theorem, in fractions", corrected=True
+        "fewer parameters do not represent every support",
+        _HELD,
+        at_most(0),
+        "Radon's theorem, in fractions",
+        corrected=True,
     ),
 )
 _TOO_FEW = ((5, 2, 3), (9, 3, 5), (12, 4, 7), (6, 3, 4))  # n, k, r
@@ -227,7 +231,7 @@ def _harmonic_trainings(context: Context) -> list[Training]:
 
 
 def _held_with_one_number_less(context: Context) -> list[bool]:
-    """Say of random codes whether they hold the set of k that Radon's theorem names."""
+    """Say of random codes whether they represent the set of k that Radon's theorem gives."""
     generator = torch.Generator().manual_seed(0)
     held = []
     for n, k, r in _TOO_FEW:
@@ -281,7 +285,7 @@ def _remark_9(context: Context) -> Measurement:
             _HARMONIC: _worst(harmonic),
             _HELD: sum(held),
         },
-        f"6 numbers learn k = 3 at n = {', '.join(map(str, sizes))} on {_worst(repaired)} with a bounded readout; "
+        f"6 parameters learn k = 3 at n = {', '.join(map(str, sizes))} on {_worst(repaired)} with a bounded readout; "
         f"H1's own training on {as_text}",
         f"{sum(len(row.config.seeds) for row in repaired)} seeds, {as_text.trials} starts as written",
         {
@@ -291,10 +295,10 @@ def _remark_9(context: Context) -> Measurement:
             "as_written": written.cells(),
             "ffnn_edges_at_least": sizes,
         },
-        "H1's own model with 2k numbers and a bounded readout was trained at growing n, where an FFNN with one number "
-        "per edge has at least n; the remark's ground, Theorem 5's training, ends in minima. For every support at once "
-        "the number is exact: k harmonics of the circle hold them all, and fewer than min(2k, n − 1) numbers per "
-        "position do not, as Radon's theorem shows of any code.",
+        "H1's own model with 2k parameters and a bounded readout was trained at growing n, where an FFNN with one "
+        "parameter per edge has at least n; the remark's ground, Theorem 5's training, ends in minima. For every "
+        "support at once the number is exact: k harmonics of the circle represent them all, and fewer than min(2k, n − "
+        "1) parameters per position do not, as Radon's theorem shows of any code.",
         {_WRITTEN: written.point()},
     )
 
@@ -349,14 +353,14 @@ CLAIMS = (
     ),
     Claim(
         "H1-remark-9",
-        "Transformers learn k-parity with O(k) numbers, fewer than any FFNN's Ω(n).",
+        "Transformers learn k-parity with O(k) parameters, fewer than any FFNN's Ω(n).",
         _REMARK_9_CLAUSES,
         _remark_9,
         "Section 4, Remark 9",
         seconds=3,
         needs=_remark_9_needs,
-        corrected="One head with k harmonics and the bounded readout learns k-parity with 2k numbers and one scale, and"
-        " min(2k, n − 1) numbers per position are necessary for every support to be held.",
+        corrected="One head with k harmonics and the bounded readout learns k-parity with 2k parameters and one scale,"
+        " and min(2k, n − 1) parameters per position are necessary to represent every support.",
         replay=_MINIMUM,
     ),
     Claim(

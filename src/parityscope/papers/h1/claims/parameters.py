@@ -25,8 +25,8 @@ from parityscope.training.steps.first_order import Adam
 
 _RISK = "largest risk"
 _UNITS = "largest distance of heads and neurons from k"
-_COUNT = "largest distance of the counted numbers from the printed ones"
-_ZERO = "Definition 2 asks for risk 0; rounding"
+_COUNT = "largest distance of the counted parameters from the printed ones"
+_ZERO = "Definition 2 requires risk 0; rounding"
 _FFNN_CLAUSES = (
     Clause("h_B computes the parity of B, for every B", _RISK, at_most(1e-9), _ZERO),
     Clause("exactly k neurons", _UNITS, at_most(0), "a count"),
@@ -35,7 +35,7 @@ _FFNN_CLAUSES = (
 
 
 def _distinct_numbers(net: FFNN1) -> int:
-    """Count the numbers of a network, role by role: equal weights are one number, absent edges none."""
+    """Count the parameters of a network, role by role: equal weights are one parameter, absent edges none."""
     roles = [p.detach() for p in (net.beta, net.hidden_bias, net.alpha)]
     return sum(len(torch.unique(role[role != 0])) for role in roles) + net.bias.numel()
 
@@ -60,7 +60,7 @@ def _proposition_3_ffnn(context: Context) -> Measurement:
             "at": list(supports[risks.index(max(risks))]),
             "distinct_numbers_by_k": {k: _distinct_numbers(net) for k, net in nets.items()},
         },
-        f"h_B was evaluated on all 2^{n} inputs for every support of every size; its distinct numbers were counted "
+        f"h_B was evaluated on all 2^{n} inputs for every support of every size; its distinct parameters were counted "
         "role by role (the input weight and the output bias are both 1 and count as two).",
     )
 
@@ -118,7 +118,7 @@ def _proposition_3_transformer(context: Context) -> Measurement:
         f"all 2^{n} inputs for {len(supports)} supports",
         {"towards_the_limit": path, "numbers_counted_by_k": counted, "head_length_at_tau_1/n": 1 / (n * _SHARP)},
         "The risk of Eq. (2)'s class over all inputs is not 0: its heads see neighbours, and smoothing moves ŷ off ±1. "
-        "Heads 12.5 times as long and twice the output weights make it exactly 0, with as many numbers, τ and b.",
+        "Heads 12.5 times as long and twice the output weights make it exactly 0, with as many parameters, τ and b.",
         {
             _PRINTED: {
                 "n": n,
@@ -171,7 +171,7 @@ class MissingInput(Config):
 
 
 class TiedNetworkNumbers(Numbers):
-    """What each seed learned with how many numbers, and how far network and transformer are apart on drawn inputs."""
+    """What each seed learned with how many parameters, and how far network and transformer differ on drawn inputs."""
 
     supports: tuple[tuple[int, ...], ...]
     heads: tuple[tuple[tuple[float, float], ...], ...]  # all that was trained
@@ -181,7 +181,7 @@ class TiedNetworkNumbers(Numbers):
 
 
 class TiedNetwork(Config):
-    """A training of the bounded readout, its outcome read as an FFNN-1 whose n weights are tied to few numbers."""
+    """A training of the bounded readout, its outcome read as an FFNN-1 whose n weights are tied to few parameters."""
 
     ROWS: ClassVar[str] = "H1-tied-network"
     NUMBERS: ClassVar[type[Numbers]] = TiedNetworkNumbers
@@ -210,7 +210,7 @@ class TiedNetwork(Config):
 
 
 _EPSILON = 0.01  # Definition 2 leaves it open
-_EDGES, _TIED = "lowest risk without one hidden bit's edges", "share of seeds that fewer than n tied numbers learn"
+_EDGES, _TIED = "lowest risk without one hidden bit's edges", "share of seeds that fewer than n tied parameters learn"
 _PROPOSITION_4_CLAUSES = (
     Clause(
         "a network without an edge for every bit does not learn",
@@ -219,7 +219,7 @@ _PROPOSITION_4_CLAUSES = (
         "the proof's own number, 1",
     ),
     Clause(
-        "a network with fewer than n trained numbers does not learn",
+        "a network with fewer than n trained parameters does not learn",
         _TIED,
         below(0.5),
         "95 % interval over seeds, each with bits of its own; learned is risk < 0.01",
@@ -235,7 +235,7 @@ def _proposition_4_trainings(context: Context) -> tuple[MissingInput, TiedNetwor
 
 
 def _proposition_4(context: Context) -> Measurement:
-    """Train FFNNs that miss an input, and an FFNN-1 whose n weights are tied to 2k numbers."""
+    """Train FFNNs that miss an input, and an FFNN-1 whose n weights are tied to 2k parameters."""
     missing_input, tied_network = _proposition_4_trainings(context)
     missing: Row[MissingInput, MissingInputNumbers] = context.row(missing_input)
     tied: Row[TiedNetwork, TiedNetworkNumbers] = context.row(tied_network)
@@ -248,7 +248,7 @@ def _proposition_4(context: Context) -> Measurement:
     run = learned.index(max(learned))
     return Measurement(
         {_EDGES: lowest, _TIED: share if is_one else None},
-        f"a missing edge: risk ≥ {lowest:.4f}; {found.trained_numbers} tied numbers learn n = {config.n} on {share}",
+        f"a missing edge: risk ≥ {lowest:.4f}; {found.trained_numbers} tied parameters learn n = {config.n} on {share}",
         f"{drawn} draws and {drawn * missing.config.steps:,} steps of descent without an edge; {share.trials} seeds",
         {
             "lowest_risk_without_an_input": lowest,
@@ -256,8 +256,8 @@ def _proposition_4(context: Context) -> Measurement:
             "difference_to_the_transformer": found.difference_to_the_transformer,
         },
         "FFNNs without one hidden input's edge were trained from many starts and never beat risk 1, so n edges are "
-        "needed; but edges may share numbers: position attention is itself an FFNN-1, with one cosine neuron, whose n "
-        "weights come from 2k numbers, and steps along the gradient (normalised) learn it.",
+        "needed; but edges may share parameters: position attention is itself an FFNN-1, with one cosine neuron, whose "
+        "n weights come from 2k parameters, and steps along the gradient (normalised) learn it.",
         {
             _TIED: {
                 "n": config.n,

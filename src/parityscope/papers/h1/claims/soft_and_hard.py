@@ -80,7 +80,7 @@ class _Trained(NamedTuple):
 _LEARNED = "share of seeds that learn separate bits"
 _EACH = "share of learned seeds with a head for each separate bit"
 _MIDDLE = "share of learned seeds with two heads between neighbours"
-_HARD = "share of learned seeds with neighbours that are right with hard attention"
+_HARD = "share of learned seeds with neighbours that stay correct with hard attention"
 _MOST = "most seeds, by a 95 % interval"
 _FIGURE_2_CLAUSES = (
     Clause("with separate bits the heads converge", _LEARNED, above(0.5), _MOST),
@@ -103,8 +103,8 @@ def _figure_2(context: Context) -> Measurement:
             _MIDDLE: middle,
             _HARD: hard,
         },
-        f"a head per separate bit: {shown(each)} of learned; two between neighbours: {shown(middle)}; right with hard "
-        f"attention: {shown(hard)}",
+        f"a head per separate bit: {shown(each)} of learned; two between neighbours: {shown(middle)}; correct with "
+        f"hard attention: {shown(hard)}",
         f"{len(config.seeds)} seeds on separate bits and on neighbours, n = {config.n}",
         {
             "n": config.n,

@@ -172,7 +172,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             draw_shares(right, [place for place, _ in hard], [share for _, share in hard], **style)
     left.set(ylabel="share of seeds", title="learned with soft attention")
     middle.set(ylabel="overlap", title="two most similar heads", ylim=(-0.04, 1.04))
-    right.set(ylabel="share of the runs that learned", title="right with hard attention")
+    right.set(ylabel="share of the runs that learned", title="correct with hard attention")
     for axes in (left, middle, right):
         axes.set_xlabel("distance between two hidden bits")
         axes.set_xticks(sorted({d for row in rows for d in row.config.distances}))
@@ -204,7 +204,7 @@ table = table_of(
     Column("distance", lambda line: line.row.config.distances[line.place]),
     Column("learned", lambda line: _shares(line.row)[line.place]),
     Column("median overlap", lambda line: line.overlap, ".2f"),
-    Column("right with hard attention", lambda line: line.hard),
+    Column("correct with hard attention", lambda line: line.hard),
     Column("two heads in the middle", lambda line: line.in_the_middle),
     lines=lambda rows: [_Line(row, place) for row in rows for place in range(len(row.config.distances))],
 )
@@ -236,7 +236,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         ),
         Finding(
             "Neighbouring bits make inference with hard attention impossible.",
-            "Runs that learned and stay right with hard attention: " + "; ".join(map(surviving, rows)) + ".",
+            "Runs that learned and stay correct with hard attention: " + "; ".join(map(surviving, rows)) + ".",
         ),
         Finding(
             "(The digest: the analysis needs hidden bits that are not adjacent.)",

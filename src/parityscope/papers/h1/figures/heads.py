@@ -233,7 +233,7 @@ def _findings_film(rows: Sequence[_FilmRow]) -> list[Finding]:
             f"As written {share_of([written])} of the seeds learned in {written.config.training.recipe.steps} steps.",
         ),
         Finding(
-            "Ours: so do a bounded readout and 8⌈log₂ n⌉ numbers per head.",
+            "Ours: so do a bounded readout and 8⌈log₂ n⌉ parameters per head.",
             f"{share_of([ours])} learned, the median after {_median_steps(ours)} steps.",
         ),
     ]

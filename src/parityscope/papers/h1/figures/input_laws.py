@@ -21,15 +21,15 @@ from parityscope.risk import population_risk
 from parityscope.runs import training
 
 ID = "H1-input-laws"
-TITLE = "Other input laws and noisy labels"
+TITLE = "Other input distributions and noisy labels"
 TEXT = (
     "Left: exact squared-hinge risk of Prop. 3's constructions when bits are 1 with probability p and labels flip "
     "with probability ν, beyond the 4ν of the parity itself (with noisy labels no risk is 0: even the best "
     "predictor, 1 − 2ν times the parity, has 4ν(1 − ν)). FFNN-1 is exact; the transformer is exact only in the "
     "limit of a small temperature, and how far it is off depends on p. Middle and right: seeds that learned "
-    "(accuracy above 99 % under the same law, support named), against p with clean labels and against ν with fair "
-    "coins, on the population and on drawn examples. On the population label noise only scales the correlation, so "
-    "it cannot matter there; from examples it does."
+    "(accuracy above 99 % under the same distribution, support recovered), against p with clean labels and against ν "
+    "with fair coins, on the population and on drawn examples. On the population label noise only scales the "
+    "correlation, so it cannot matter there; from examples it does."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 7, "reference": 11}
 _TEMPERATURES = (1.0, 0.3, 0.1, 0.03)  # in units of 1/n
@@ -44,7 +44,7 @@ class ConstructionsNumbers(Numbers):
 
 
 class Constructions(Config):
-    """Proposition 3's constructions under one law of bits and labels, for several drawn supports."""
+    """Proposition 3's constructions under one distribution of bits and labels, for several drawn supports."""
 
     ROWS: ClassVar[str] = ID
     NUMBERS: ClassVar[type[Numbers]] = ConstructionsNumbers
@@ -158,8 +158,17 @@ def _draw_learners(axes: Axes, rows: Sequence[TrainingRow], of_law: Callable[[Tr
 
 
 def table(rows: Sequence[Row[Any, Any]]) -> Table:
-    """Return every law of every learner, and of the constructions."""
-    header = ["model", "p", "ν", "learned", "support named", "median accuracy", "a constant's accuracy", "excess risk"]
+    """Return every distribution of every learner, and of the constructions."""
+    header = [
+        "model",
+        "p",
+        "ν",
+        "learned",
+        "support recovered",
+        "median accuracy",
+        "a constant's accuracy",
+        "excess risk",
+    ]
 
     def expressing(row: _ConstructionsRow) -> list[str]:
         by_temperature = ", ".join(f"{value:.1e}" for value in row.numbers.transformer)
@@ -185,7 +194,7 @@ def table(rows: Sequence[Row[Any, Any]]) -> Table:
 
 
 def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
-    """Check the remark for expressing, and report learning under the same laws."""
+    """Check the remark for expressing, and report learning under the same distributions."""
     express = _constructions(rows)
     sharp, blunt = (max(row.numbers.transformer[index] for row in express) for index in (-1, 0))
     biased = [row for row in _trainings(rows) if _bias(row) != 0.5]
@@ -193,7 +202,7 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
     return [
         Finding(
             "The results of Section 3 also hold for other marginal distributions and noisy labels.",
-            f"Over {len(express)} laws FFNN-1's risk beyond the parity's own 4ν is at most "
+            f"Over {len(express)} distributions FFNN-1's risk beyond the parity's own 4ν is at most "
             f"{max(row.numbers.ffnn for row in express):.1e}; the transformer's is at most {blunt:.2f} at τ = 1/n "
             f"and {sharp:.1e} at τ = {_TEMPERATURES[-1]:g}/n.",
         ),

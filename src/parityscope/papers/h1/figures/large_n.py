@@ -215,7 +215,7 @@ table = table_of(
     Column("b", lambda row: row.config.training.recipe.smoothing, "g"),
     Column("steps", lambda row: int(row.arrays["steps"][-1])),
     Column("learned", lambda row: share_of([row])),
-    Column("named", lambda row: sum(row.numbers.recovered)),
+    Column("support recovered", lambda row: sum(row.numbers.recovered)),
     Column("median first risk", lambda row: median(row.numbers.first_risk), ".3f"),
     Column("median last risk", lambda row: median(row.numbers.risk), ".3f"),
     Column("proved to", lambda row: max(row.numbers.error_bound), ".0e"),

@@ -25,10 +25,10 @@ from parityscope.training.learning import LEARNED_ACCURACY
 ID = "H1-other-functions"
 TITLE = "Beyond parity: other functions of few bits"
 TEXT = (
-    "Functions of three or four of n bits, the bits drawn anew for every seed. Attention: 2k heads on random-sign "
-    "positions (8⌈log₂ n⌉ numbers each), their outputs side by side, and an FFNN-1 of 16 neurons behind them, all "
+    "Functions of three or four of n bits, the bits drawn again for every seed. Attention: 2k heads on random-sign "
+    "positions (8⌈log₂ n⌉ parameters each), their outputs side by side, and an FFNN-1 of 16 neurons behind them, all "
     "trained together; averaging the heads as in H1 would only allow symmetric functions. FFNN-1: one hidden layer "
-    "on all n bits, as wide as the same number of trained numbers allows. Both see the same fresh examples, Adam on "
+    "on all n bits, as wide as the same number of trained parameters allows. Both see the same fresh examples, Adam on "
     "the hinge loss, the best of several rates. A run learned when it classifies more than 99 % of 2^14 fresh "
     "examples right. Training is short, so a run that has not learned might with more steps. As n "
     "grows, attention's count grows with log n and the FFNN-1 of the same count gets narrower."
@@ -184,7 +184,7 @@ def attention_networks(n: int, k: int, seeds: Sequence[int]) -> AttentionFFNN:
 
 
 def matched_width(parameters: int, n: int) -> int:
-    """Return the widest FFNN-1 on n bits with at most so many trained numbers, q(n + 2) + 1."""
+    """Return the widest FFNN-1 on n bits with at most so many trained parameters, q(n + 2) + 1."""
     return max(1, (parameters - 1) // (n + 2))
 
 
@@ -224,7 +224,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             draw_shares(axes, places, [share_of([row]) for row in chosen], **style)
             counts[kind] = sorted({row.numbers.parameters for row in chosen})
         described = "; ".join(f"{kind} {' or '.join(map(str, count))}" for kind, count in counts.items())
-        axes.set_title(f"n = {n} (trained numbers: {described})", fontsize=10)
+        axes.set_title(f"n = {n} (trained parameters: {described})", fontsize=10)
         axes.set_xticks(range(len(names)), [f"{name}\nk = {FUNCTIONS[name].k}" for name in names])
         axes.set(ylabel="share of seeds that learned", xlim=(-0.5, len(names) - 0.5))
     handles, labels = panels[0][0].get_legend_handles_labels()
@@ -247,12 +247,12 @@ table = table_of(
     Column("as a formula", lambda row: FUNCTIONS[row.config.function].formula),
     Column("n", lambda row: row.config.n),
     Column("architecture", lambda row: row.config.architecture),
-    Column("trained numbers", lambda row: row.numbers.parameters),
+    Column("trained parameters", lambda row: row.numbers.parameters),
     Column("learned", lambda row: share_of([row])),
     Column("best rate", lambda row: row.numbers.rate, "g"),
     Column("median accuracy", lambda row: median(row.numbers.accuracy), ".4f"),
     Column("median steps", _median_steps, ".0f"),
-    Column("of those learned: bits named", lambda row: _named(row.numbers)),
+    Column("of those learned: support recovered", lambda row: _named(row.numbers)),
 )
 
 

@@ -1,4 +1,4 @@
-"""How many trained numbers learn k-parity as n grows: k attention heads against FFNN-1 of growing width."""
+"""How many trained parameters learn k-parity as n grows: k attention heads against FFNN-1 of growing width."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from parityscope.theory import parity_ffnn_parameters
 from parityscope.training.learning import LEARNED_ACCURACY
 
 ID = "H1-parameter-efficiency"
-TITLE = "How many trained numbers does it take?"
+TITLE = "How many trained parameters does it take?"
 TEXT = (
-    "Left: trained numbers of the smallest model of each kind that learned in more than half of the seeds, against n "
-    "(hollow: none of the widths tried did, the largest is shown). Right: seeds that learned, for every model tried. "
+    "Left: trained parameters of the smallest model of each kind that learned in more than half of the seeds, against "
+    "n (hollow: none of the widths tried did, the largest is shown). Right: seeds that learned, for every model tried. "
     "FFNN-1 and the bounded transformer see the same kind of data, fresh examples in batches; FFNN-1 trains all its "
     "weights by Adam on the hinge loss at several rates, of which the best is shown. The repaired transformer (2 "
-    "numbers per head) descends on the population. The dotted line is n + 3, an FFNN-1 of one neuron: with fewer "
-    "numbers some bit has no edge, and then no training can beat one half (Prop. 4)."
+    "parameters per head) descends on the population. The dotted line is n + 3, an FFNN-1 of one neuron: with fewer "
+    "parameters some bit has no edge, and then no training can beat one half (Prop. 4)."
 )
 COST: dict[Scale, float] = {"smoke": 2, "demo": 13, "reference": 23}
 _NETWORK, _FRESH, _POPULATION = _KINDS = ("FFNN-1", "bounded, fresh examples", "repaired, population")
@@ -210,11 +210,11 @@ def plot(rows: Sequence[Row[Any, Any]]) -> Figure:
             _draw_tried(shares, chosen, index)
         axes.plot(sizes, [n + 3 for n in sizes], ":", color="#888888", label="n + 3" if column == 0 else None)
         axes.set(
-            xlabel="n", ylabel="trained numbers", xscale="log", yscale="log", title=f"smallest that learns, k = {k}"
+            xlabel="n", ylabel="trained parameters", xscale="log", yscale="log", title=f"smallest that learns, k = {k}"
         )
         axes.set_xticks(sizes, [str(n) for n in sizes])
         axes.minorticks_off()
-        shares.set(xlabel="trained numbers", ylabel="share of seeds", xscale="log", title=f"learned, k = {k}")
+        shares.set(xlabel="trained parameters", ylabel="share of seeds", xscale="log", title=f"learned, k = {k}")
         shares.set_ylim(-0.04, 1.04)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
@@ -245,7 +245,7 @@ table = table_of(
     Column("n", lambda line: line[0].n),
     Column("k", lambda line: line[0].k),
     Column("width", lambda line: line[1].width),
-    Column("trained numbers", lambda line: line[1].parameters),
+    Column("trained parameters", lambda line: line[1].parameters),
     Column("learned", lambda line: line[1].share),
     Column("best rate", lambda line: line[1].rate, "g"),
     lines=lambda rows: [(one, model) for one in map(tried_models, rows) for model in one.tried],
@@ -282,6 +282,6 @@ def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:
         Finding(
             "Prop. 4: without an edge from every bit FFNNs cannot learn.",
             f"FFNN-1 of width 8k, trained without the edges of one hidden bit: exact accuracy between {min(edges):.3f} "
-            f"and {max(edges):.3f}. A single neuron with all edges already has n + 3 numbers.",
+            f"and {max(edges):.3f}. A single neuron with all edges already has n + 3 parameters.",
         ),
     ]

@@ -26,9 +26,9 @@ ID = "H1-reading-support"
 TITLE = "Reading the hidden bits off the heads"
 TEXT = (
     "The weight of a position in the score is its attention summed over heads, 1 on hidden bits and 0 elsewhere "
-    "once learned. With k known the rule names the k largest weights; with k unknown to the reader, every weight "
-    "above 1/2. The gap between the k-th and the next weight is its confidence. Left: seeds whose hidden bits were "
-    "named exactly after training, beside those that classify more than 99 % of inputs right. Middle: over all "
+    "once learned. With k known the rule selects the k largest weights; with k unknown to the reader, every weight "
+    "above 1/2. The gap between the k-th and the next weight is its confidence. Left: seeds whose support was "
+    "recovered exactly after training, beside those that classify more than 99 % of inputs correctly. Middle: over all "
     "stages of all trainings, how often the rule was right at a given gap, for runs that learned in the end and for "
     "the others (stages of one run are not independent, so the intervals count runs). Right: when the rule first "
     "was right for good and when accuracy first passed 99 %; below the line reading comes first. N is the number of "
@@ -241,7 +241,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
         style: dict[str, Any] = {"color": colour(index % 6), "marker": "os"[index // 6 % 2], "markersize": 5}
         right.plot(accurate, named, linestyle="", alpha=0.7, label=row.config.label, **style)
     right.plot([1, latest], [1, latest], "--", color="#888888", linewidth=1)
-    right.set(xlabel="step at which accuracy passed 99 %", ylabel="step from which the bits were named")
+    right.set(xlabel="step at which accuracy passed 99 %", ylabel="step from which the support was recovered")
     right.set(xscale="log", yscale="log", title="which comes first")
     right.legend(loc="upper left", fontsize=8)
     return figure
@@ -250,8 +250,8 @@ def plot(rows: Sequence[_Row]) -> Figure:
 table = table_of(
     Column("recipe", lambda row: row.config.label),
     Column("learned", lambda row: share_of_true(row.numbers.learned)),
-    Column("k largest right", lambda row: share_of_true(row.numbers.largest_right)),
-    Column("above 1/2 right", lambda row: share_of_true(row.numbers.above_half_right)),
+    Column("k largest correct", lambda row: share_of_true(row.numbers.largest_right)),
+    Column("above 1/2 correct", lambda row: share_of_true(row.numbers.above_half_right)),
     Column("confirmed by 32 examples", lambda row: sum(row.numbers.confirmed)),
     Column("of those wrong", lambda row: row.numbers.confirmed_but_wrong),
 )
@@ -273,9 +273,9 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     return [
         Finding(
             "Open question: can the parity set be recovered from the learned heads?",
-            f"Of {sum(accurate)} runs with an accuracy above 99 %, {accurate_and_named} name the "
-            "hidden bits exactly by the weights above 1/2, without knowing k. Of the "
-            f"{len(unlearned)} runs that did not learn, {sum(unlearned)} name them by the k largest.",
+            f"Of {sum(accurate)} runs with an accuracy above 99 %, {accurate_and_named} recover the "
+            "support exactly by the weights above 1/2, without knowing k. Of the "
+            f"{len(unlearned)} runs that did not learn, {sum(unlearned)} recover it by the k largest.",
         ),
         Finding(
             "(With which confidence?)",
@@ -286,7 +286,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         ),
         Finding(
             "(Before or after accuracy?)",
-            f"In {earlier} of {len(pairs)} runs that learned the hidden bits were named for good before accuracy "
+            f"In {earlier} of {len(pairs)} runs that learned the support was recovered for good before accuracy "
             "passed 99 %.",
         ),
     ]

@@ -88,12 +88,12 @@ def _findings_success(rows: Sequence[TrainingRow]) -> list[Finding]:
         Finding(
             "Theorem 5: gradient descent on k heads converges to risk 0, at a linear rate.",
             f"As written: {total('H1 as written')}. With the published code's own recipe: {total('H1 as coded')}, and "
-            f"{named} seeds name the support: from n = 16 on its 2000 steps end too early.",
+            f"{named} seeds recover the support: from n = 16 on its 2000 steps end too early.",
         ),
         Finding(
-            "2k trainable numbers are enough.",
-            f"With the same 2k numbers and a bounded readout: {total('repaired')} from a near-uniform start, "
-            f"{total('repaired, sharp start')} from the paper's own sharp start.",
+            "2k trainable parameters are enough.",
+            f"With the same 2k parameters and a bounded readout: {total('repaired')} from a near-uniform "
+            f"initialisation, {total('repaired, sharp start')} from the paper's own sharp initialisation.",
         ),
         Finding(
             "(Not in the paper: from examples instead of the population.)",
@@ -275,8 +275,8 @@ FIGURES = (
     FigureSpec(
         ID="H1-success",
         TITLE="Which recipe learns, where",
-        TEXT="Seeds that learned (accuracy above 0.99 over all inputs and the support named exactly), each with its "
-        "own random support and start. The first rows descend on the risk over all inputs and labels: they show "
+        TEXT="Seeds that learned (accuracy above 0.99 over all inputs and the support recovered exactly), each with "
+        "its own random support and start. The first rows descend on the risk over all inputs and labels: they show "
         "whether descent arrives, not how many examples it would need. The last rows see only N drawn examples per "
         "run. Sharp start means H1's own: radius 1 at temperature 1/n. H1 as written descends at rate 0.04/k²: its "
         "heads move, and every step lowers the risk. At the rate of its proof, 4·10⁻⁸ and less, they do not move "
@@ -324,8 +324,8 @@ FIGURES = (
             Column("examples", lambda row: row.config.training.samples or "population"),
             Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
             Column("95 % interval", lambda row: f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}"),
-            Column("support named", lambda row: sum(row.numbers.recovered)),
-            Column("numbers", lambda row: row.numbers.parameters),
+            Column("support recovered", lambda row: sum(row.numbers.recovered)),
+            Column("parameters", lambda row: row.numbers.parameters),
             Column("median steps", lambda row: row.numbers.median_steps, ".0f"),
         ),
         findings=_findings_success,
@@ -362,9 +362,9 @@ FIGURES = (
         TITLE="Full batch against stochastic descent",
         TEXT="Every step sees a batch of fresh examples, none of them twice, or the whole population (full batch, "
         "whose gradient contains the hidden bits). Left: seeds that learned, against the batch size. Middle: the step "
-        "at which they first classified more than 99 % of all inputs right and named the support, median and range. "
-        "Right: the examples seen until then. The recipe's loss and start stay; the optimiser is plain gradient "
-        "descent or Adam as named. As coded has k = 2, because with k = 3 it learns too few seeds even with the full "
+        "at which they first classified more than 99 % of all inputs correctly and recovered the support, median and "
+        "range. Right: the examples seen until then. The recipe's loss and start stay; the optimiser is plain gradient "
+        "descent or Adam as stated. As coded has k = 2, because with k = 3 it learns too few seeds even with the full "
         "batch. All methods get the same number of steps, fewer than the 2000 of the published code (for those see "
         "H1-success).",
         COST={"smoke": 2, "demo": 9, "reference": 38},
@@ -379,7 +379,7 @@ FIGURES = (
             Column("rate", lambda row: row.config.training.recipe.learning_rate, "g"),
             Column("batch", lambda row: row.config.training.batch or "population"),
             Column("learned", lambda row: row.numbers.share),
-            Column("support named", lambda row: sum(row.numbers.recovered)),
+            Column("support recovered", lambda row: sum(row.numbers.recovered)),
             Column("learned at step (median)", lambda row: _median(_learned_at(row)), ".0f"),
             Column(
                 "examples (median)", lambda row: _median(_examples(row) if row.config.training.batch else []), ".0f"

@@ -177,9 +177,9 @@ def _median_of_learned(values: Callable[[TemperatureNumbers], Sequence[float]]) 
 table = table_of(
     Column("recipe", lambda row: row.config.label),
     Column("τ", lambda row: row.config.temperature, ".3g"),
-    Column("start", lambda row: row.config.start),
+    Column("initialisation", lambda row: row.config.start),
     Column("learned", lambda row: share_of([row])),
-    Column("support named", lambda row: sum(row.numbers.recovered)),
+    Column("support recovered", lambda row: sum(row.numbers.recovered)),
     Column("median steps", _median_of_learned(lambda numbers: numbers.steps), ".4g"),
     Column("of at most", lambda row: row.config.training.recipe.steps),
     Column("length of a head / τ", _median_of_learned(lambda numbers: numbers.length), ".4g"),
@@ -200,7 +200,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     sharp = (
         f"Repaired: while τ varies by a factor of {max(temperatures) / min(temperatures):.0f}, the length of a head in "
         f"units of τ ends between {min(lengths):.0f} and {max(lengths):.0f}: training supplies the sharpness that the "
-        "theorem asks of τ."
+        "theorem requires of τ."
         if lengths
         else "Repaired: no run learned."
     )

@@ -50,7 +50,7 @@ def _least_risk(seen: Tensor, context: Context) -> Attack:
 
 
 class TiedPairNumbers(Numbers):
-    """What H2's own model lost with how many numbers, and how far it is from a ReLU network with d inputs."""
+    """What H2's own model lost with how many parameters, and how far it is from a ReLU network with d inputs."""
 
     worst_loss: tuple[float, ...]
     trained_numbers: int
@@ -91,11 +91,11 @@ class TiedPair(Config):
 
 
 _UNSEEN = "least hinge risk of a network without an edge from one of the pair"
-_GROWTH = "exponent in d of the numbers with which a network whose edges share numbers learns"
+_GROWTH = "exponent in d of the parameters with which a network whose edges share parameters learns"
 _CLAUSES = (
     Clause("an edge from every bit is needed", _UNSEEN, at_least(1 - 1e-9), "the label is a fair coin; rounding"),
     Clause(
-        "Ω(d) free numbers are needed",
+        "Ω(d) free parameters are needed",
         _GROWTH,
         at_least(0.95),
         "Ω(d) has exponent 1 or more; halfway to none at all refutes it",
@@ -110,7 +110,7 @@ def _tied_pairs(context: Context) -> list[TiedPair]:
 
 
 def _ffnn(context: Context) -> Measurement:
-    """Optimise networks that miss a bit, and count the numbers of one that ties its edges."""
+    """Optimise networks that miss a bit, and count the parameters of one that ties its edges."""
     seen = torch.ones(_BITS, dtype=torch.float64)
     control = _least_risk(seen, context)
     seen[_HIDDEN[0]] = 0.0
@@ -127,7 +127,7 @@ def _ffnn(context: Context) -> Measurement:
     return Measurement(
         {_UNSEEN: -unseen.value, _GROWTH: growth},
         f"a bit without an edge: risk ≥ {-unseen.value:.4f}; with shared edges {rows[-1].numbers.trained_numbers}"
-        f" numbers learn d = {rows[-1].config.training.n} on {shares[rows[-1].config.training.n]}",
+        f" parameters learn d = {rows[-1].config.training.n} on {shares[rows[-1].config.training.n]}",
         f"{tried_by([unseen])} on networks without an edge; {len(rows[0].config.training.seeds)} seeds at"
         f" {len(rows)} sizes",
         {
@@ -141,17 +141,17 @@ def _ffnn(context: Context) -> Measurement:
             },
         },
         "Given the other bits the label of a pair with an unseen bit is a fair coin, so an edge from every bit is"
-        " needed. But edges may share numbers: H2's own transformer is a network of two ReLUs with d edges each, whose"
-        " 2d weights come from 2⌈log² d⌉ trained numbers.",
+        " needed. But edges may share parameters: H2's own transformer is a network of two ReLUs with d edges each,"
+        " whose 2d weights come from 2⌈log² d⌉ trained parameters.",
         {_GROWTH: {"steps": [seed_at(row.config.training, row.numbers.worst_loss, 0) for row in (rows[0], rows[-1])]}},
     )
 
 
 def _growth_again(point: Mapping[str, Any]) -> Again:
-    """Count two heads of r numbers where the network with tied edges learns, and all its edges where it does not."""
+    """Count two heads of r parameters where the network with tied edges learns, and all its edges where it does not."""
     steps = point["steps"]
     counts = [2.0 * (one["r"] if _tied_loss(one) < ISOLATED else one["n"]) for one in steps]
-    route = "numbers counted at two sizes; the gradient as an integral, two ReLUs in numpy"
+    route = "parameters counted at two sizes; the gradient as an integral, two ReLUs in numpy"
     return Again(fitted_exponent([float(one["n"]) for one in steps], counts), route)
 
 

@@ -1,4 +1,4 @@
-"""H2 (our reading): one step, few numbers, every input, and the start that the step needs."""
+"""H2 (our reading): one step, few parameters, every input, and the start that the step needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from parityscope.training.learning import train
 
 
 class PairAttentionNumbers(Numbers):
-    """What each seed lost on its worst input and whether it found the pair; the least a head attends to its pair."""
+    """What each seed lost on its worst input and whether it recovered the pair; the least attention on its pair."""
 
     worst_loss: tuple[float, ...]
     recovered: tuple[bool, ...]
@@ -64,7 +64,10 @@ class PairAttention(Config):
         return Result(numbers)
 
 
-_FOUND, _NEAR = "share of seeds whose pair is found", f"share of seeds that lose less than {NEAR_ZERO} on every input"
+_FOUND, _NEAR = (
+    "share of seeds whose pair is recovered",
+    f"share of seeds that lose less than {NEAR_ZERO} on every input",
+)
 _ONE_STEP_CLAUSES = (
     Clause("one step finds the hidden pair", _FOUND, at_least(0.5), MOST),
     Clause("one step brings the loss near 0", _NEAR, at_least(0.5), MOST),
@@ -101,11 +104,14 @@ def _one_step(context: Context) -> Measurement:
     )
 
 
-_ENOUGH, _POWER = "share of codes for which ⌈log² d⌉ numbers suffice, d ≥ 1000", "exponent of the smallest r in log d"
+_ENOUGH, _POWER = (
+    "share of codes for which ⌈log² d⌉ parameters suffice, d ≥ 1000",
+    "exponent of the smallest r in log d",
+)
 _PARAMETERS_CLAUSES = (
-    Clause("⌈log² d⌉ numbers per head are enough", _ENOUGH, at_least(0.5), MOST),
+    Clause("⌈log² d⌉ parameters per head are enough", _ENOUGH, at_least(0.5), MOST),
     Clause(
-        "the numbers needed grow like a power of log d",
+        "the parameters needed grow like a power of log d",
         _POWER,
         at_most(2),
         "r = ⌈log² d⌉, our reading of polylog; √d would show as 3.7 or more over these sizes",
@@ -115,7 +121,7 @@ _PARAMETERS_CLAUSES = (
 
 
 def _smallest_codes(context: Context) -> tuple[dict[int, list[float]], str]:
-    """Return the fewest numbers of every seed by d, and where they come from."""
+    """Return the fewest parameters of every seed by d, and where they come from."""
     rows = context.rows("H2-parameters")
     if rows:
         codes = {row.config.n: row.numbers.smallest for row in rows}
@@ -132,7 +138,7 @@ def _smallest_codes(context: Context) -> tuple[dict[int, list[float]], str]:
 
 
 def _parameters(context: Context) -> Measurement:
-    """Find the fewest numbers per head at growing d and fit their growth in log d."""
+    """Find the fewest parameters per head at growing d and fit their growth in log d."""
     least, source = _smallest_codes(context)
     logs = [math.log(n) for n in least]
 
@@ -212,14 +218,14 @@ def _climbed(
     return loss.amax(-1)
 
 
-_FALL_UNIFORM = "exponent in d of the mean worst loss, uniform start"
+_FALL_UNIFORM = "exponent in d of the mean worst loss, uniform initialisation"
 _FALL_RANDOM = "exponent in d of the mean worst loss, variance 1/log d"
 _EXCESS = "largest loss found by flipping bits, beyond the certified one"
 _FALLING = "the sign of an exponent, the seeds drawn again for its interval"
 _EVERY_INPUT_CLAUSES = (
     Clause("the loss is near 0 on every input, at the largest d", _NEAR, at_least(0.5), MOST),
     Clause("it falls with d, from uniform attention", _FALL_UNIFORM, below(0), _FALLING),
-    Clause("it falls with d, from a random start", _FALL_RANDOM, below(0), _FALLING),
+    Clause("it falls with d, from a random initialisation", _FALL_RANDOM, below(0), _FALLING),
     Clause(
         "no input loses more than Σ|c − 1_B|", _EXCESS, at_most(1e-9), "rounding of a sum of d weights", above(1e-6)
     ),
@@ -266,7 +272,7 @@ def _every_input(context: Context) -> Measurement:
     exponents = {start: exponent([*by_size.values()]) for start, by_size in losses.items()}
     return Measurement(
         {_NEAR: near, _FALL_UNIFORM: falls["uniform"], _FALL_RANDOM: falls["variance 1/log d"], _EXCESS: excess},
-        f"mean worst loss ∝ d^{exponents['uniform']:.2f} from a uniform start, at d = {sizes[-1]}"
+        f"mean worst loss ∝ d^{exponents['uniform']:.2f} from a uniform initialisation, at d = {sizes[-1]}"
         f" {means['variance 1/log d'][sizes[-1]]:.1g} from a random one",
         f"{len(trainings)} × {len(trainings[0].seeds)} seeds, each on its worst input; {searched.config.starts} climbs"
         f" by flipped bits for each of {len(searched.numbers.found)} seeds",
@@ -282,7 +288,7 @@ def _every_input(context: Context) -> Measurement:
             },
         },
         "The exact loss on the worst input after one step, against d: exponents of its mean over seeds by least"
-        " squares, seeds drawn again for their intervals. The formula was attacked by a search over inputs.",
+        " squares, seeds drawn again for their intervals. The formula was tested by a search over inputs.",
         {_NEAR: seed_at(trainings[-1], last, last.index(max(last)))},
     )
 

@@ -1,4 +1,4 @@
-"""H2 (our reading): how many examples the one step needs, to name the pair and to learn it."""
+"""H2 (our reading): how many examples the one step needs, to recover the pair and to learn it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Trials(NamedTuple):
 
 
 def one_step_trials(n: int, r: int | None, counts: Sequence[int], trials: int) -> Trials:
-    """Take one step from uniform attention on the examples of every seed; r none means a number per position."""
+    """Take one step from uniform attention on the examples of every seed; r none means a parameter per position."""
     problem = Parity(n, (n - 2, n - 1))  # any pair would do, and of equal scores those of the first positions win
     named, losses = [], []
     for seed in range(trials):
@@ -68,18 +68,18 @@ def _best_step_loss(scores: Float[Tensor, "counts n"]) -> Float[Tensor, " counts
 
 
 _NAMED, _NAMED_FEW = (
-    f"share of trials that name the pair from 2.8 times the predicted examples, {numbers}"
-    for numbers in ("a number per position", "64 numbers per head")
+    f"share of trials that recover the pair from 2.8 times the predicted examples, {numbers}"
+    for numbers in ("a parameter per position", "64 parameters per head")
 )
 _POWER = "exponent of the examples in d log d"
-_TAUGHT = f"share of trials that lose less than {NEAR_ZERO} on every input from the examples that name the pair"
+_TAUGHT = f"share of trials that lose less than {NEAR_ZERO} on every input from the examples that recover the pair"
 _TAUGHT_BY_MORE = f"share of trials that do from {_LEARNING} times as many"
-_NINETY = "the prediction is for naming in 90 % of trials"
+_NINETY = "the prediction is for recovery in 90 % of trials"
 _CLAUSES = (
-    Clause("O(d log d) examples name the pair, with a number per position", _NAMED, at_least(0.8), _NINETY),
-    Clause("O(d² log d/r) examples name it with r numbers per head", _NAMED_FEW, at_least(0.8), _NINETY),
+    Clause("O(d log d) examples recover the pair, with a parameter per position", _NAMED, at_least(0.8), _NINETY),
+    Clause("O(d² log d/r) examples recover it with r parameters per head", _NAMED_FEW, at_least(0.8), _NINETY),
     Clause("their number grows like a power of d", _POWER, at_most(2), "a low power; d log d is 1", above(3)),
-    Clause("the examples that name the pair also teach it: the loss is near 0", _TAUGHT, at_least(0.5), MOST),
+    Clause("the examples that recover the pair also teach it: the loss is near 0", _TAUGHT, at_least(0.5), MOST),
     Clause("polynomially more examples teach it", _TAUGHT_BY_MORE, at_least(0.5), MOST),
 )
 
@@ -129,7 +129,7 @@ def _samples(context: Context) -> Measurement:
     seed = int(last.loss[:, -1].argmax())
     return Measurement(
         {**shares, _POWER: bootstrap(groups, exponent)},
-        f"N ∝ (d log d)^{exponent(groups):.2f} names the pair; one step from so many learns it in {shares[_TAUGHT]},"
+        f"N ∝ (d log d)^{exponent(groups):.2f} recovers the pair; one step from so many learns it in {shares[_TAUGHT]},"
         f" from {_LEARNING} times as many in {shares[_TAUGHT_BY_MORE]}",
         f"{trials} trials at each of {len(free) + len(coded)} sizes, 8 numbers of examples and 61 step lengths",
         {
@@ -146,10 +146,10 @@ def _samples(context: Context) -> Measurement:
                 f"d={n}, N={one.counts[0]}": median(one.loss[:, 0].tolist()) for n, one in more.items()
             },
         },
-        "Smallest N with which one gradient from uniform attention names the pair in 90 % of trials, on a grid around"
-        " (π/2)·d·(√(2 log d) + 1.3)², the signal-to-noise prediction; r numbers per head cost a factor 1 + d/r. Then"
-        " the loss on the worst input after the best step along that gradient: noise parts the pair's two scores, and"
-        " they must agree far more closely than it takes to stand out.",
+        "Smallest N with which one gradient from uniform attention recovers the pair in 90 % of trials, on a grid"
+        " around (π/2)·d·(√(2 log d) + 1.3)², the signal-to-noise prediction; r parameters per head cost a factor 1 +"
+        " d/r. Then the loss on the worst input after the best step along that gradient: noise parts the pair's two"
+        " scores, and they must agree far more closely than it takes to stand out.",
         {
             _TAUGHT: {
                 "n": sizes[-1],

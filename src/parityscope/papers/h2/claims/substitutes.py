@@ -88,15 +88,17 @@ _SOFTMAX, _LINEARS, _UNIFORM, _ANY = (
     f"share of seeds isolated by {name}"
     for name in ("softmax", "linear attention", "a sigmoid that starts uniform", "a sigmoid that starts anywhere")
 )
-_FREE = "loss of linear attention on the worst input, one number per position"
-_FEW = "⌈log² d⌉ numbers per head"
+_FREE = "loss of linear attention on the worst input, one parameter per position"
+_FEW = "⌈log² d⌉ parameters per head"
 _SOFTMAX_CLAUSES = (
     Clause(f"softmax isolates the pair in one step, with {_FEW}", _SOFTMAX, at_least(0.5), MOST),
     Clause(f"linear attention does not, with {_FEW}", _LINEARS, at_most(0.5), MOST),
-    Clause(f"component-wise attention from a uniform start does not, with {_FEW}", _UNIFORM, at_most(0.5), MOST),
-    Clause(f"component-wise attention does not from any start, with {_FEW}", _ANY, at_most(0.5), MOST),
     Clause(
-        "linear attention does not with a number per position either",
+        f"component-wise attention from a uniform initialisation does not, with {_FEW}", _UNIFORM, at_most(0.5), MOST
+    ),
+    Clause(f"component-wise attention does not from any initialisation, with {_FEW}", _ANY, at_most(0.5), MOST),
+    Clause(
+        "linear attention does not with a parameter per position either",
         _FREE,
         at_least(ISOLATED),
         "a loss below 0.5 counts as isolated here",
@@ -105,7 +107,7 @@ _SOFTMAX_CLAUSES = (
 
 
 def _free_linear_loss(n: int) -> float:
-    """Return the loss after the step of n/2 units with which linear attention is exact, one number per position."""
+    """Return the loss after the step of n/2 units with which linear attention is exact, one parameter per position."""
     scores = torch.full((n,), -2 / n, dtype=torch.float64)
     scores[:2] += 1
     return least_worst_loss(_linear(n / 2 * scores, torch.zeros(())))
@@ -148,8 +150,8 @@ def _softmax_needed(context: Context) -> Measurement:
             "linear_with_one_number_per_position": free,
         },
         "Same code and step direction; for each kind of attention and each seed the best step over eight decades and"
-        " the best shift. Softmax is needed with few numbers and a uniform start: with a number per position linear"
-        " attention is exact after one step, and a sigmoid that starts near 0 isolates the pair too.",
+        " the best shift. Softmax is needed with few parameters and a uniform initialisation: with a parameter per"
+        " position linear attention is exact after one step, and a sigmoid that starts near 0 isolates the pair too.",
         {
             _ANY: {"n": _N, "r": r, "seed": seed, "step": math.exp(log_step), "shift": shift, "value": loss},
             _FREE: {"n": _N, "step": _N / 2},

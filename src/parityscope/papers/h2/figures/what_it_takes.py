@@ -1,4 +1,4 @@
-"""What one gradient step takes: trainable numbers per head, and examples."""
+"""What one gradient step takes: trainable parameters per head, and examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from parityscope.theory import one_gradient_samples, polylog_numbers
 
 
 class SmallestCodeNumbers(Numbers):
-    """The fewest numbers per head of every seed; none where `most` were too few."""
+    """The fewest parameters per head of every seed; none where `most` were too few."""
 
     smallest: tuple[int | None, ...]
     most: int
@@ -57,7 +57,7 @@ def _plot_numbers(rows: Sequence[_CodeRow]) -> Figure:
     axes.plot(sizes, [row.numbers.median for row in rows], "o-", color=colour(0), label="smallest r, median")
     axes.plot(sizes, [polylog_numbers(n) for n in sizes], "--", color=colour(1), label="⌈log² d⌉")
     axes.plot(sizes, [2 * math.log2(n) for n in sizes], ":", color=colour(2), label="2 log₂ d")
-    axes.set(xscale="log", xlabel="d", ylabel="numbers per head r", ylim=(0, None))
+    axes.set(xscale="log", xlabel="d", ylabel="parameters per head r", ylim=(0, None))
     axes.legend(loc="upper left")
     return figure
 
@@ -132,12 +132,12 @@ def _plot_samples(rows: Sequence[_SearchRow]) -> Figure:
 
 
 def _findings_samples(rows: Sequence[_SearchRow]) -> list[Finding]:
-    """Say what few numbers per head cost."""
+    """Say what few parameters per head cost."""
     coded = [row for row in rows if row.config.r is not None and row.numbers.samples]
     return [
         Finding(
-            "(Not in the paper: what few numbers per head cost in examples.)",
-            f"With r = {last.config.r} numbers per head at n = {last.config.n} one gradient needs"
+            "(Not in the paper: what few parameters per head cost in examples.)",
+            f"With r = {last.config.r} parameters per head at n = {last.config.n} one gradient needs"
             f" {last.numbers.samples} examples: the noise of all n gradients lands on every score.",
         )
         for last in coded[-1:]
@@ -148,8 +148,8 @@ FIGURES = (
     FigureSpec(
         ID="H2-parameters",
         TITLE="Parameters against d",
-        TEXT="The smallest number r of random signs per position, and so of trainable numbers per head, with which the "
-        "best single step from uniform attention loses less than 0.5 on every input: every seed and the median. "
+        TEXT="The smallest number r of random signs per position, and so of trainable parameters per head, with which "
+        "the best single step from uniform attention loses less than 0.5 on every input: every seed and the median. "
         "Dashed: the ⌈log² d⌉ of our reading of H2. Dotted: 2 log₂ d; the two hidden codes agree with each other in "
         "about r/2 signs, and another position draws level with them only by agreeing in all of those. A network that "
         "sees every bit has at least d parameters.",
@@ -181,10 +181,10 @@ FIGURES = (
     FigureSpec(
         ID="H2-samples",
         TITLE="Examples against d",
-        TEXT="The smallest number N of examples from which one gradient at uniform attention names all hidden bits in "
-        "90 % of trials, each with its own support, code and examples. Lines are predictions without a fitted "
+        TEXT="The smallest number N of examples from which one gradient at uniform attention recovers all hidden bits "
+        "in 90 % of trials, each with its own support, code and examples. Lines are predictions without a fitted "
         "constant: (variance/signal²)·(√(2 log n) + 1.3)², times 1 + n/r and a term for collisions when a head has r < "
-        "n numbers. k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to "
+        "n parameters. k = 2 uses H2's two-neuron readout, k > 2 the bounded readout with its phase widened to "
         "(2/π)√((k−1)n).",
         COST={"smoke": 0.6, "demo": 2, "reference": 16},
         CONFIGS={

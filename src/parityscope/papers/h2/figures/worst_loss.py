@@ -27,7 +27,7 @@ _LEAST_ATTENTION = 1e-9
 
 
 class OneStepNumbers(Numbers):
-    """What the two heads found, and where they look."""
+    """The pair that the two heads recover, and where they look."""
 
     support: tuple[int, ...]
     found: tuple[int, ...]
@@ -166,7 +166,7 @@ def _rate(rows: Sequence[_StartRow]) -> float:
 def _plot_error(rows: Sequence[_StartRow]) -> Figure:
     """Draw both panels."""
     figure, (left, right) = new_figure(11, 4.2, 1, 2, sharey=True)
-    for index, (variance, name) in enumerate(((0.0, "uniform start"), (1.0, "variance 1/log d"))):
+    for index, (variance, name) in enumerate(((0.0, "uniform initialisation"), (1.0, "variance 1/log d"))):
         chosen = _rows(rows, "size", variance)
         sizes = [row.config.training.n for row in chosen]
         _band(left, sizes, chosen, colour(index), f"{name}: $d^{{{_rate(chosen):.2f}}}$")
@@ -251,7 +251,7 @@ def _plot_substitutes(rows: Sequence[_CurvesRow]) -> Figure:
             ax.plot(
                 row.arrays["steps"].numpy(), curve, _STYLES[index], color=colour(index), label=name, linewidth=width
             )
-        numbers = "one number per position" if row.config.free else f"r = {polylog_numbers(row.config.n)}"
+        numbers = "one parameter per position" if row.config.free else f"r = {polylog_numbers(row.config.n)}"
         ax.set(xscale="log", yscale="log", ylim=(1e-4, 20), xlabel="step, score units")
         ax.set_title(f"d = {row.config.n:,}, {numbers}")
     axes[0][0].set_ylabel("loss on the worst input")
@@ -265,8 +265,8 @@ FIGURES = (
         TITLE="One gradient step",
         TEXT="Attention of H2's two heads (our reading) over all positions, before and after one gradient step on the "
         "population risk. Initial scores have variance 1/log d; the step is 4 log d score units; each head has ⌈log² "
-        "d⌉ trainable numbers. Triangles mark the hidden pair; less than 10⁻⁹ is drawn as 10⁻⁹. The gradient contains "
-        "the hidden bits: for examples, see H2-samples.",
+        "d⌉ trainable parameters. Triangles mark the hidden pair; less than 10⁻⁹ is drawn as 10⁻⁹. The gradient "
+        "contains the hidden bits: for examples, see H2-samples.",
         COST={"smoke": 0.5, "demo": 0.1, "reference": 0.0},
         CONFIGS={
             "smoke": _steps(1000),
@@ -276,9 +276,9 @@ FIGURES = (
         plot=_plot_steps,
         table=table_of(
             Column("d", lambda row: row.config.training.n),
-            Column("numbers per head", lambda row: row.config.training.recipe.numbers_per_head),
+            Column("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
             Column("hidden", lambda row: ", ".join(map(str, row.numbers.support))),
-            Column("found", lambda row: ", ".join(map(str, row.numbers.found))),
+            Column("recovered", lambda row: ", ".join(map(str, row.numbers.found))),
             Column("head 0 on the pair", lambda row: _on_pair(row, 0)),
             Column("head 1 on the pair", lambda row: _on_pair(row, 1)),
             Column("worst loss", lambda row: row.numbers.worst_loss, ".2g"),
@@ -287,10 +287,11 @@ FIGURES = (
     FigureSpec(
         ID="H2-error",
         TITLE="Error against d",
-        TEXT="The exact hinge loss on the worst of all 2^d inputs after one population gradient step, ⌈log² d⌉ numbers "
-        "per head: median and central 80 % of seeds. Left, against d, from exactly uniform attention with the best "
-        "data-free step and from initial scores of variance 1/log d with a step of 4 log d. Right, against the initial "
-        "variance at one d: too little and both heads stay on both bits, too much and attention starts on wrong ones.",
+        TEXT="The exact hinge loss on the worst of all 2^d inputs after one population gradient step, ⌈log² d⌉ "
+        "parameters per head: median and central 80 % of seeds. Left, against d, from exactly uniform attention with "
+        "the best data-free step and from initial scores of variance 1/log d with a step of 4 log d. Right, against "
+        "the initial variance at one d: too little and both heads stay on both bits, too much and attention starts on "
+        "wrong ones.",
         COST={"smoke": 1.5, "demo": 8, "reference": 25},
         CONFIGS={
             "smoke": [*_both_starts(300, 4), *_both_starts(1000, 4), *_scan(300, 4)],
@@ -309,7 +310,7 @@ FIGURES = (
             Column("r", lambda row: row.config.training.recipe.numbers_per_head),
             Column("variance × log d", lambda row: row.config.variance, "g"),
             Column("seeds", lambda row: len(row.config.training.seeds)),
-            Column("pair found", lambda row: sum(row.numbers.recovered)),
+            Column("pair recovered", lambda row: sum(row.numbers.recovered)),
             Column("worst loss < 0.1", lambda row: sum(loss < 0.1 for loss in row.numbers.worst_loss)),
             Column("median worst loss", lambda row: _losses(row).median, ".2g"),
             Column("10 % to 90 %", lambda row: f"{_losses(row).low:.1g} to {_losses(row).high:.2g}"),
@@ -320,9 +321,9 @@ FIGURES = (
         TITLE="Softmax and its substitutes",
         TEXT="The loss on the worst input (a lower bound; exact where the pair outweighs the rest) after one step of "
         "every size over eight decades, median over seeds. All start from the same code and take the same step "
-        "direction; they differ in how scores become weights. Left with ⌈log² d⌉ numbers per head, right with one free "
-        "number per position, where most substitutes succeed too: what softmax buys is the small number of parameters. "
-        "The sigmoid shifted by 2 log d does not start uniform but near zero.",
+        "direction; they differ in how scores become weights. Left with ⌈log² d⌉ parameters per head, right with one "
+        "free parameter per position, where most substitutes succeed too: what softmax buys is the small number of "
+        "parameters. The sigmoid shifted by 2 log d does not start uniform but near zero.",
         COST={"smoke": 0.5, "demo": 2, "reference": 1},
         CONFIGS={
             "smoke": _both_sizes(1000, seeds=3, points=41),
@@ -333,7 +334,7 @@ FIGURES = (
         table=table_of(
             Column("attention", lambda line: line[1]),
             Column("d", lambda line: line[0].n),
-            Column("numbers per head", lambda line: line[0].n if line[0].free else polylog_numbers(line[0].n)),
+            Column("parameters per head", lambda line: line[0].n if line[0].free else polylog_numbers(line[0].n)),
             Column("best worst loss, median", lambda line: line[2].loss, ".2g"),
             Column("at step", lambda line: line[2].step, ".3g"),
             lines=lambda rows: [(row.config, name, best) for row in rows for name, best in row.numbers.best.items()],

@@ -34,13 +34,15 @@ from parityscope.training.steps.mirror import AttentionGradient
 
 _SIZES = ((7, 2, 2), (8, 2, 3))  # n, k, r
 _PLANAR = ((0.0, 0.0), (1.0, 0.0), (0.5, -1e-13), (0.3, -1.0), (0.7, -1.0))  # a third code just below two others
-_LOWER = "largest certified −log C that no numbers go below, over what was reached"
+_LOWER = "largest certified −log C that no parameters go below, over what was reached"
 _FACES = "faces that are certified to be none"
 _UPPER = "largest −log C of a run, or of its best step, over its certificate"
 _EXACT = "smallest such bound over what was reached, where B is no face"
 _CLAUSES = (
     Clause("no run gets below its lower bound", _LOWER, at_most(1 + 1e-9), "rounding"),
-    Clause("no face gets one", _FACES, at_most(0), "faces in fractions, and thin ones with numbers that hold them"),
+    Clause(
+        "no face gets one", _FACES, at_most(0), "faces in fractions, and thin ones with parameters that represent them"
+    ),
     Clause("no run exceeds its upper bound", _UPPER, at_most(1), "what is certified"),
     Clause(
         "what is no face gets one, in the end exactly", _EXACT, at_least(0.999), "steps end somewhere", at_most(0.9)
@@ -49,7 +51,7 @@ _CLAUSES = (
 
 
 class _Bounded(NamedTuple):
-    """A code and support with the −log C that no numbers go below, and one that some numbers reach."""
+    """A code and support with the −log C that no parameters go below, and one that some parameters reach."""
 
     code: Float[Tensor, "n r"]
     support: tuple[int, ...]
@@ -84,14 +86,14 @@ def _below(context: Context) -> list[_Bounded]:
 
 
 def _thin_faces() -> Iterator[_Bounded]:
-    """Certify two faces of margin 1e-13, which only numbers as long as 1e13 hold: an inexact relation shows."""
+    """Certify two faces of margin 1e-13, which only parameters as long as 1e13 represent: an inexact relation shows."""
     for code, support in ((torch.tensor(_PLANAR).double(), (0, 1)), (harmonics(700, 3), (0, 2, 4))):
         bound = float(climb(*exponential_head(code, [support]), steps=60).certificate.at_least)
         yield _Bounded(code, support, face=True, bound=bound, reached=_held(code, support), thin=True)
 
 
 def _held(code: Float[Tensor, "n r"], support: Sequence[int]) -> float:
-    """Return −log C of numbers (q, β) in double precision that hold a face: its own q, at the best of some lengths."""
+    """Return −log C of double-precision parameters (q, β) that represent a face: its q at the best of some lengths."""
     q, hidden = is_face(code, support).q, torch.zeros(len(code), dtype=torch.bool)
     hidden[list(support)] = True
     margin = (code @ q)[hidden].min() - (code @ q)[~hidden].max()
@@ -145,9 +147,9 @@ def _certificates(context: Context) -> Measurement:
         " every step",
         {"seed": SEED, "measured": measured},
         "Lower bounds come from concavity, on the way and at the end of Newton's steps. They are compared with the"
-        " largest log C that training reaches, with faces in fractions, and with numbers that hold two faces of margin"
-        " 1e-13. Upper bounds are those of tested steps,"
-        " with one number per position and with a code of small coherence.",
+        " largest log C that training reaches, with faces in fractions, and with parameters that represent two faces of"
+        " margin 1e-13. Upper bounds are those of tested steps,"
+        " with one parameter per position and with a code of small coherence.",
         {_LOWER: lowest.point(), _FACES: faces[0].point() if faces else None},
     )
 
@@ -158,15 +160,15 @@ def _bound_again(judged: Callable[[float, float], float], point: Mapping[str, An
     again = float(climb(*exponential_head(code[None], [support]), steps=60).certificate.at_least)
     reached = _held(code, support) if point["thin"] else -best_log_c(point["code"], support)
     route = "certified again, against Newton's method in numpy"
-    return Again(again, route, judged(again, reached), "−log C that no numbers go below")
+    return Again(again, route, judged(again, reached), "−log C that no parameters go below")
 
 
 CLAIMS = (
     Claim(
         "P-certificate",
-        "What trainings certify holds: no values of the numbers go below the −log C that a concave training says is out"
-        " of reach, no face gets such a bound, other sets get one that is exact in the end, and no run of the attention"
-        " gradient exceeds its upper bound.",
+        "What trainings certify holds: no values of the parameters go below the −log C that a concave training says is"
+        " out of reach, no face gets such a bound, other sets get one that is exact in the end, and no run of the"
+        " attention gradient exceeds its upper bound.",
         _CLAUSES,
         _certificates,
         f"{CONCAVE}, a certificate at run time",
@@ -174,7 +176,7 @@ CLAIMS = (
         proof=CONCAVE_PROOFS,
         replay={
             _LOWER: partial(_bound_again, lambda bound, reached: bound / reached),
-            # Of this one set: is something certified that its numbers go below?
+            # Of this one set: is something certified that its parameters go below?
             _FACES: partial(_bound_again, lambda bound, reached: float(bound > reached + 1e-9)),
         },
     ),

@@ -40,7 +40,7 @@ _SAME = "largest difference of log C between ascents from different starts"
 _SIGN = "the sign; rounding is below 1e−12"
 _CONCAVE_CLAUSES = (
     Clause("log C is strictly concave in log c on D", _ACROSS, above(0), _SIGN),
-    Clause("and in the trained numbers", _NUMBERS, above(0), _SIGN),
+    Clause("and in the trained parameters", _NUMBERS, above(0), _SIGN),
     Clause("v·cot v falls: its derivative is −(w − sin w)/(2 sin² v)", _SLOPE, above(0), "the sign, certified"),
     Clause("ascents from all starts end alike", _SAME, at_most(1e-6), "rounding", refuted_if=above(1e-3)),
 )
@@ -137,7 +137,7 @@ def _concave(context: Context) -> Measurement:
         f"{max(spreads):.1g}",
         tried_by([attack for found in attacks.values() for attack, _, _ in found]),
         {"seed": SEED, "smallest_gains": least, "certified_slope": slope, "spreads": spreads},
-        "log C halfway between two points of D in log c, and between two settings of an exponential head's numbers;"
+        "log C halfway between two points of D in log c, and between two settings of an exponential head's parameters;"
         " draws, then ascent on the violation. That v·cot v falls is certified by interval arithmetic; gradient ascent"
         " with Armijo's test starts from random places of D.",
         points,
@@ -151,7 +151,7 @@ def _gain_again(point: Mapping[str, Any]) -> Again:
     return Again((middle - (a + b) / 2) / apart, PLAIN)
 
 
-N, K, PULL = 30, 5, 0.99  # one number per position: 1 on B, PULL at one other position, 0 elsewhere
+N, K, PULL = 30, 5, 0.99  # one parameter per position: 1 on B, PULL at one other position, 0 elsewhere
 _EDGE = 4.4  # of the trap
 _TURNS = "smaller of the slope at q = 0 and minus that at q = 4.4, certified"
 _BELOW = "largest C for q between 0 and 4.4, certified"
@@ -273,8 +273,8 @@ def _softmax_trap(context: Context) -> Measurement:
             "slope_at_4.4": [float(edge.a), float(edge.b)],
             **attack.evaluations(),
         },
-        "n = 30, k = 5, one number per position: 1 on B, 0.99 at one other, 0 elsewhere. Slopes and C are bounded by"
-        " intervals; with one number the flow is a walk along a line.",
+        "n = 30, k = 5, one parameter per position: 1 on B, 0.99 at one other, 0 elsewhere. Slopes and C are bounded by"
+        " intervals; with one parameter the flow is a walk along a line.",
         {_TURNS: {"q": _EDGE, "seed": SEED}},
     )
 
@@ -297,7 +297,7 @@ def _slope_again(point: Mapping[str, Any]) -> Again:
 CLAIMS = (
     Claim(
         "P-concave",
-        "log C is concave in log c on D, hence in the trained numbers (q, β) of a head with c = exp(Pq + β): ascents"
+        "log C is concave in log c on D, hence in the trained parameters (q, β) of a head with c = exp(Pq + β): ascents"
         " from all starts in D reach the same supremum.",
         _CONCAVE_CLAUSES,
         _concave,

@@ -1,4 +1,4 @@
-"""The project's own: how many examples name the hidden bits, by n paths and by one gradient; noise and bias."""
+"""The project's own: how many examples recover the hidden bits, by n paths and by one gradient; noise and bias."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAILURE = 0.1
 _SIGNAL = "largest distance of an entry on B∖A from σ_m, A hidden"
 _OTHERS = "largest entry off B, A hidden"
 _ASTRAY = "largest |entry| outside A, A with a wrong position"
-_NAMED = "share of fresh seeds whose B is named from the theorem's N"
+_NAMED = "share of fresh seeds whose B is recovered from the theorem's N"
 _ROUNDING = "single precision"
 _PATHS_CLAUSES = (
     Clause(
@@ -36,12 +36,12 @@ _PATHS_CLAUSES = (
     ),
     Clause("and at most 0 off B", _OTHERS, at_most(1e-5), _ROUNDING, above(1e-3)),
     Clause("beside a wrong one it is 0", _ASTRAY, at_most(1e-5), _ROUNDING, above(1e-3)),
-    Clause("N examples name B", _NAMED, at_least(1 - _FAILURE), "the theorem's δ, with 95 % confidence"),
+    Clause("N examples recover B", _NAMED, at_least(1 - _FAILURE), "the theorem's δ, with 95 % confidence"),
 )
 
 
 def _path_signal(n: int, k: int, m: int) -> float:
-    """Return σ_m, the gradient on the hidden bits that are left when m are named.
+    """Return σ_m, the gradient on the hidden bits that are left when m are selected.
 
     >>> _path_signal(10, 2, 1)
     1.0
@@ -83,7 +83,7 @@ def _population(problem: Parity) -> tuple[_Furthest, int]:
 
 
 def _named(n: int, k: int, noise: float, seeds: range) -> list[bool]:
-    """Say which seeds' examples, as many as the theorem asks for, name the hidden bits."""
+    """Say which seeds' examples, as many as the theorem requires, recover the hidden bits."""
     count = math.ceil(path_samples(n, k, _FAILURE, noise))
     return [
         named_set(*problem.sample(count, seeded_generator(seed, "data")), k).support == problem.support
@@ -92,7 +92,7 @@ def _named(n: int, k: int, noise: float, seeds: range) -> list[bool]:
 
 
 def _paths(context: Context) -> Measurement:
-    """Enumerate the population's gradients, and name B from the theorem's number of examples on fresh seeds."""
+    """Enumerate the population's gradients, and recover B from the theorem's number of examples on fresh seeds."""
     populations = [_population(problem) for problem in _POPULATIONS[: context.at(smoke=2, reference=4)]]
     worst = {
         case: max((found[case] for found, _ in populations), key=lambda one: one[0])
@@ -104,13 +104,13 @@ def _paths(context: Context) -> Measurement:
     sets = sum(tried for _, tried in populations)
     return Measurement(
         {**measured, _NAMED: share},
-        f"{share} name B from the theorem's N; the gradient is off its three values by at most"
+        f"{share} recover B from the theorem's N; the gradient is off its three values by at most"
         f" {max(measured.values()):.1e}",
         f"{sets} sets of fewer than k positions, all inputs; {len(seeds)} seeds at each of {len(_SIZES)} sizes",
         {"first_seed": _FIRST_SEED, "sizes": [list(size) for size in _SIZES]},
-        "The gradient of the correlation where attention has named a set, on all inputs and for every set of fewer than"
+        "The gradient of the correlation where attention is on a set, on all inputs and for every set of fewer than"
         " k positions, against the values of the proof. Then, on fresh seeds, the n paths from as many examples as the"
-        " theorem asks for at δ = 0.1.",
+        " theorem requires at δ = 0.1.",
         {case: at for case, (_, at) in worst.items()},
     )
 
@@ -154,7 +154,7 @@ class _Grid:
         self.named = [named_in_trials(n, k, trials, counts) for n, counts in zip(sizes, self.counts, strict=True)]
 
     def smallest(self, named: Sequence[Tensor]) -> list[float]:
-        """Return the N that names B in 90 % of trials, by n; not a number where the grid ends before."""
+        """Return the N that recovers B in 90 % of trials, by n; not a number where the grid ends before."""
         found = [SmallestSamples.of(counts, one).samples for counts, one in zip(self.counts, named, strict=True)]
         return [math.nan if count is None else float(count) for count in found]
 
@@ -202,8 +202,8 @@ def _samples(context: Context) -> Measurement:
             "predicted_exponents": expected,
             "measured_over_predicted": [m / p for g in grids for m, p in zip(smallest[g.k], g.predicted, strict=True)],
         },
-        "Smallest N with which one gradient at uniform attention, phase widened to λ ≈ (2/π)√((k−1)n), names B in 90 %"
-        " of trials; exponents after division by log n, to compare with k − 1. At k = 4 these n are too small: the"
+        "Smallest N with which one gradient at uniform attention, phase widened to λ ≈ (2/π)√((k−1)n), recovers B in 90"
+        " % of trials; exponents after division by log n, to compare with k − 1. At k = 4 these n are too small: the"
         " formula itself has 3.2 there, and the smallest n need less than half of what it says.",
         {
             _POWER[grid.k]: {
@@ -231,7 +231,7 @@ def _exponent_again(point: Mapping[str, Any]) -> Again:
 
 
 _NOISE, _BIAS = 0.2, 0.3
-_FOUND = f"share of seeds whose B is found at bias {_BIAS}, noise {_NOISE}"
+_FOUND = f"share of seeds whose B is recovered at bias {_BIAS}, noise {_NOISE}"
 _COST = "factor between the examples that noise costs and 1/(1 − 2η)²"
 _NOISE_CLAUSES = (
     Clause("what is learned stays the same, biased and noisy", _FOUND, at_least(0.8), NEARLY_ALL),
@@ -283,7 +283,7 @@ CLAIMS = (
     ),
     Claim(
         "P-samples",
-        "One widened gradient names B from about n^{k−1} log n examples.",
+        "One widened gradient recovers B from about n^{k−1} log n examples.",
         _SAMPLES_CLAUSES,
         _samples,
         f"{BOUNDED}, 9",

@@ -1,4 +1,4 @@
-"""The project's own: one head learns B iff B is a face of its code, and min(2k, n − 1) numbers make every B a face."""
+"""The project's own: one head learns B iff B is a face of its code; min(2k, n − 1) parameters make every B a face."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _tried(context: Context) -> Iterator[_Tried]:
 
 
 def smallest_face(code: Float[Tensor, "n r"], support: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the positions of the smallest face that holds all of a support.
+    """Return the positions of the smallest face that contains all of a support.
 
     >>> square = torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     >>> smallest_face(square, (1,)), smallest_face(square, (1, 3))
@@ -120,7 +120,7 @@ def _face(context: Context) -> Measurement:
         },
         "Faces are decided from the code alone, in rounded numbers and in fractions; then Newton's steps train the head"
         " from uniform attention. Where B is no face, log C ends at the maximum of the product over the smallest face"
-        " that holds B, which another program finds with the other positions left out.",
+        " that contains B, which another program finds with the other positions left out.",
         {
             quantity: one.point() if one else None
             for quantity, one in (
@@ -143,20 +143,22 @@ def _end_again(point: Mapping[str, Any]) -> Again:
 _ENOUGH_NUMBERS = ((4, 3), (6, 2), (5, 1), (7, 3), (8, 2), (5, 4))  # n, k; a simplex where n ≤ 2k
 _LARGER = ((9, 4), (10, 3), (12, 2), (12, 4))
 _TOO_FEW = ((5, 2, 3), (8, 2, 3), (9, 3, 5), (6, 3, 4), (12, 4, 7), (6, 1, 1))  # n, k, r = min(2k, n − 1) − 1
-_NO_FACE = "sets of k that min(2k, n − 1) numbers do not hold"
-_NOT_LEARNED = "sets of k that they hold and one head does not learn"
+_NO_FACE = "sets of k that min(2k, n − 1) parameters do not represent"
+_NOT_LEARNED = "sets of k that they represent and one head does not learn"
 _POLYNOMIAL = "largest part of −Π(1 − cos(θ − θ_b)) that k harmonics and a constant miss"
-_ALL_HELD = "codes with one number less that hold Radon's set of k"
+_ALL_HELD = "codes with one parameter less that represent Radon's set of k"
 _TWO_K_CLAUSES = (
-    Clause("2k harmonics, or n − 1 numbers, hold every set of k", _NO_FACE, at_most(0), "all sets are tried"),
+    Clause("2k harmonics, or n − 1 parameters, represent every set of k", _NO_FACE, at_most(0), "all sets are tried"),
     Clause("their scores are polynomials", _POLYNOMIAL, at_most(1e-9), "rounding, relative", at_least(1e-3)),
-    Clause("what they hold is learned", _NOT_LEARNED, at_most(0), f"−log C ≤ {ENOUGH}, where training stops"),
-    Clause("fewer numbers do not hold every set", _ALL_HELD, at_most(0), "Radon's set, in fractions and rounded"),
+    Clause("what they represent is learned", _NOT_LEARNED, at_most(0), f"−log C ≤ {ENOUGH}, where training stops"),
+    Clause(
+        "fewer parameters do not represent every set", _ALL_HELD, at_most(0), "Radon's set, in fractions and rounded"
+    ),
 )
 
 
 def _enough_numbers(n: int, k: int) -> Float[Tensor, "n r"]:
-    """Return a code of min(2k, n − 1) numbers that holds every set of k: harmonics, or the corners of a simplex.
+    """Return a code of min(2k, n − 1) parameters that represents every set of k: harmonics, or a simplex's corners.
 
     >>> [tuple(_enough_numbers(n, k).shape) for n, k in ((7, 2), (4, 2), (4, 3))]
     [(7, 4), (4, 3), (4, 3)]
@@ -178,7 +180,7 @@ def _missed_by_harmonics(n: int, supports: Supports) -> float:
 
 
 def _radon(context: Context) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many codes with a number too few were tried, and those that hold Radon's set all the same."""
+    """Return how many codes with a parameter too few were tried, and those that represent Radon's set all the same."""
     generator = torch.Generator().manual_seed(SEED)
     tried, held = 0, []
     for n, k, r in _TOO_FEW:
@@ -192,7 +194,7 @@ def _radon(context: Context) -> tuple[int, list[dict[str, Any]]]:
 
 
 def _two_k_numbers(context: Context) -> Measurement:
-    """Try every set of k at small sizes, and Radon's set with one number less."""
+    """Try every set of k at small sizes, and Radon's set with one parameter less."""
     sizes = (
         _ENOUGH_NUMBERS[: context.at(smoke=2, reference=6)]
         + _LARGER[: context.at(smoke=0, demo=1, reference=len(_LARGER))]
@@ -211,8 +213,8 @@ def _two_k_numbers(context: Context) -> Measurement:
     tried, held = _radon(context)
     return Measurement(
         {_NO_FACE: len(missing), _NOT_LEARNED: len(missed), _POLYNOMIAL: max(remainders), _ALL_HELD: len(held)},
-        f"min(2k, n − 1) numbers hold {sets - len(missing)} of {sets} sets and learn {sets - len(missed)}; with one "
-        f"less {len(held)} of {tried} codes hold Radon's set",
+        f"min(2k, n − 1) parameters represent {sets - len(missing)} of {sets} sets and learn {sets - len(missed)}; "
+        f"with one less {len(held)} of {tried} codes represent Radon's set",
         f"all {sets} sets at {len(sizes)} sizes, {tried} random codes of whole numbers",
         {
             "seed": SEED,
@@ -222,7 +224,7 @@ def _two_k_numbers(context: Context) -> Measurement:
             "largest_remainder": max(remainders),
         },
         "Every set of k is tried against harmonics, or a simplex where n ≤ 2k, and trained by Newton's steps. With one"
-        " number less, Radon's relation of r + 2 codes names a set of k that no values of the numbers hold; fractions"
+        " parameter less, Radon's relation of r + 2 codes gives a set of k that no parameters represent; fractions"
         " and rounded numbers agree that it is no face.",
         {
             quantity: next(iter(sets), None)
@@ -248,7 +250,7 @@ CLAIMS = (
     Claim(
         "P-face",
         "One head with a trained scale learns B (C → 1) iff B is a face of its position code, which can be decided"
-        " beforehand; if it is none, training ends at the maximum over the smallest face that holds B.",
+        " beforehand; if it is none, training ends at the maximum over the smallest face that contains B.",
         _FACE_CLAUSES,
         _face,
         f"{CONCAVE}, the face theorem",
@@ -258,11 +260,11 @@ CLAIMS = (
     ),
     Claim(
         "P-two-k-numbers",
-        "The least number r for which some code of r numbers per position makes every set of k of n positions a face"
-        " is min(2k, n − 1); k harmonics of the circle do it with 2k, and one head learns them all.",
+        "The least number r of parameters for which some position code in R^r makes every set of k of n positions a"
+        " face is min(2k, n − 1); k harmonics of the circle do it with 2k, and one head learns them all.",
         _TWO_K_CLAUSES,
         _two_k_numbers,
-        f"{CONCAVE}, 2k numbers",
+        f"{CONCAVE}, 2k parameters",
         seconds=2,
         proof=CONCAVE_PROOF,
         replay={_NO_FACE: _learned_again, _NOT_LEARNED: _learned_again, _ALL_HELD: _held_again},

@@ -1,4 +1,4 @@
-"""The project's own: the attention gradient with few numbers, for nearly orthogonal codes, and clipped with any."""
+"""The project's own: the attention gradient with few parameters, for nearly orthogonal codes, and clipped with any."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _few_numbers(context: Context) -> Measurement:
         f"codes with all |⟨p_i, p_j⟩| = 1/(14k), worst and random signs; {tried_by(attacks)}; {tried:,} sets of k",
         {"seed": SEED, "sizes": [[one.n, one.k] for one in sizes], "measured": measured},
         "Codes are made from their scalar products, all of the largest size that the theorem allows, and trained with"
-        " its own steps. The rate is attacked for all such products at once. Just below 1/(2k − 1) every set of k is a"
+        " its own steps. The rate is tested for all such products at once. Just below 1/(2k − 1) every set of k is a"
         " face; at it, one of a reflected simplex is none.",
         {_RATE: {"weights": weights, "support": list(problem.support)}},
     )
@@ -389,7 +389,7 @@ CLAIMS = (
         " 85·log(n/k) + 160k steps; μ < 1/(2k − 1) makes every B a face, and that is sharp.",
         _COHERENCE_CLAUSES,
         _few_numbers,
-        f"{CONCAVE}, with few numbers",
+        f"{CONCAVE}, with few parameters",
         proof=CONCAVE_PROOFS,
         replay={_RATE: _rate_again},
     ),

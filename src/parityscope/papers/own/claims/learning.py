@@ -118,7 +118,7 @@ def _few_steps_trainings(context: Context) -> list[Training]:
 
 
 def _few_steps(context: Context) -> Measurement:
-    """Count the steps of one head with ⌈3k log n⌉ numbers."""
+    """Count the steps of one head with ⌈3k log n⌉ parameters."""
     rows = rows_of(context, _few_steps_trainings(context))
     outcomes = [one for row in rows for one in zip(row.numbers.learned, row.numbers.steps, strict=True)]
     share = share_of([learned and steps <= 3 for learned, steps in outcomes])
@@ -250,14 +250,14 @@ def _circle(context: Context) -> Measurement:
     return Measurement(
         {_NEAR: shares[0], _SHARP: shares[1], _RATE: Between(min(ratios), max(ratios))},
         f"{shares[0].successes + shares[1].successes} of {shares[0].trials + shares[1].trials} seeds learn with 2k"
-        f" numbers; plain descent falls like 1/t^{math.log2(risks[0][1] / risks[0][2]):.2f}",
+        f" parameters; plain descent falls like 1/t^{math.log2(risks[0][1] / risks[0][2]):.2f}",
         f"{shares[0].trials} near-uniform and {shares[1].trials} sharp starts, {len(ratios)} seeds of plain descent",
         {
             "sizes": [[one.n, one.k] for one in near],
             "learned": [share._asdict() for share in shares],
             "plain_descent": {"n": config.n, "k": config.k, "steps": config.recipe.steps, "ratios": ratios},
         },
-        "H1's circle, k heads, 2k numbers, bounded readout, normalised steps on −log C; and plain gradient descent,"
+        "H1's circle, k heads, 2k parameters, bounded readout, normalised steps on −log C; and plain gradient descent,"
         " whose risk falls like 1/t and not at a linear rate. Measured and not proved for k heads;"
         " docs/explanation/repaired-circle.md has all sizes.",
         {
@@ -293,7 +293,7 @@ CLAIMS = (
     ),
     Claim(
         "P-few-steps",
-        "With random-sign positions one head of 3k log n numbers needs at most three second-order steps.",
+        "With random-sign positions one head of 3k log n parameters needs at most three second-order steps.",
         _FEW_STEPS_CLAUSES,
         _few_steps,
         f"{BOUNDED}, 7",
@@ -310,7 +310,7 @@ CLAIMS = (
     ),
     Claim(
         "P-theorem-5-circle",
-        "Theorem 5 of H1, repaired: with the bounded readout the circle's 2k numbers learn, at a linear rate.",
+        "Theorem 5 of H1, repaired: with the bounded readout the circle's 2k parameters learn, at a linear rate.",
         _CIRCLE_CLAUSES,
         _circle,
         "docs: explanation/repaired-circle",

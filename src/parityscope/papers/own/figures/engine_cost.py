@@ -26,9 +26,9 @@ TEXT = (
     "CPU time for one value with its gradient (one head of mass 3, zig-zag readout, squared hinge), against the number "
     "of bits. Left, engine by engine: enumeration doubles with every bit, split with every second one; grouped (even "
     "attention), spectral and lattice (weights that differ by about 10 %, log-normal ones) grow slowly with n, and the "
-    "closed form (the cosine readout) linearly. Right, what is asked of nobody in particular, at a stated tolerance: "
+    "closed form (the cosine readout) linearly. Right, the engine chosen automatically for a stated tolerance: "
     "even attention, log-normal attention, and attention that has half of its mass on the hidden bits; a point has the "
-    "colour of the engine that answered. Every point has a proved error; the table says which."
+    "colour of the chosen engine. Every point has a proved error; the table says which."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 50}
 TIMED = True  # rows are timings: never measured beside other work
@@ -183,10 +183,10 @@ def _draw_asked(axes: Axes, rows: Sequence[_Row], hues: dict[str, str]) -> None:
 
 
 table = table_of(
-    Column("asked", lambda row: row.config.engine),
+    Column("requested engine", lambda row: row.config.engine),
     Column("attention", lambda row: row.config.attention),
     Column("n", lambda row: row.config.n),
-    Column("answered by", lambda row: row.numbers.engine),
+    Column("engine used", lambda row: row.numbers.engine),
     Column("seconds", lambda row: row.numbers.seconds, ".2g"),
     Column("error bound", lambda row: row.numbers.error_bound, ".0e"),
 )
@@ -210,7 +210,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         Finding(
             "(No engine alone covers every n.)",
             f"Even, log-normal and half-trained attention at n = {min(row.config.n for row in asked)} to "
-            f"{max(row.config.n for row in asked)}: {len(asked)} questions, all answered with an error of at most "
+            f"{max(row.config.n for row in asked)}: {len(asked)} risks, all computed with an error of at most "
             f"{max(row.numbers.error_bound for row in asked):.0e}; the slowest, {slowest.config.attention} at n = "
             f"{slowest.config.n}, takes {slowest.numbers.seconds:.2g} s by {slowest.numbers.engine}.",
         ),

@@ -21,13 +21,13 @@ from parityscope.records import Config, Numbers, Result, Row
 ID = "estimator-benchmark"
 TITLE = "Find the hidden interaction in a table"
 TEXT = (
-    "Tables in which exactly the planted columns were named, by SparseParityClassifier (first rows: its default, told "
-    "k and not, and single solvers) and by what a user would pick instead. Everyone sees the same fresh tables, as "
-    "many of them, and all but 'k open' are told k and the number of sets; methods that rank columns name their best. "
-    "A rival's setting is chosen for each kind of table on other tables of that kind, ours is the default. Genotypes "
-    "are 0/1/2 with a random penetrance table of two loci and no main effects. Two sets: every row owes its class to "
-    "one of them. Seconds are CPU time on one core, mean over tables. A dash: the method refused, for the reason in "
-    "the table. The page 'How fit compares' has the peers that need packages of their own."
+    "Tables in which exactly the planted columns were selected, by SparseParityClassifier (first rows: its default, "
+    "given k or not, and single solvers) and by what a user would pick instead. Everyone sees the same fresh tables, "
+    "as many of them, and all but 'k open' are given k and the number of sets; methods that rank columns select their "
+    "best. A rival's setting is chosen for each kind of table on other tables of that kind, ours is the default. "
+    "Genotypes are 0/1/2 with a random penetrance table of two loci and no main effects. Two sets: every row owes its "
+    "class to one of them. Seconds are CPU time on one core, mean over tables. A dash: the method refused, for the "
+    "reason in the table. The page 'How fit compares' has the peers that need packages of their own."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 10, "reference": 230}
 _COMPARED = {**METHODS, "Relief family": PEERS["Relief family"]}
@@ -143,7 +143,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
             seconds = max(score.seconds, 1e-4)
             times.plot(seconds, y, "o", color=colour(0 if name in OURS else 1), alpha=0.6, markersize=5)
     draw_heat_map(axes, grid, [_label_of(row.config.table) for row in rows], methods, column_size=9)
-    axes.set_title("tables with exactly the planted columns named")
+    axes.set_title("tables with exactly the planted columns selected")
     if "auto" in methods and len(methods) > len(OURS):
         axes.axhline(sum(name in OURS for name in methods) - 0.5, color=axes.get_facecolor(), linewidth=3)
     times.set(xscale="log", xlabel="CPU seconds per table", title="time, a dot per column")
@@ -178,7 +178,7 @@ class _Line(NamedTuple):
 table = table_of(
     Column("table", lambda line: line.row.config.table),
     Column("method", lambda line: line.method),
-    Column("found", lambda line: line.score and f"{line.score.found} of {line.score.tables}"),
+    Column("recovered", lambda line: line.score and f"{line.score.found} of {line.score.tables}"),
     Column("95 % interval", lambda line: line.interval),
     Column("seconds", lambda line: line.score and line.score.seconds, ".2g"),
     Column("setting", lambda line: line.setting),

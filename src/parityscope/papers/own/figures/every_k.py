@@ -1,4 +1,4 @@
-"""Beyond pairs: how many seeds learn, in how many steps, with how many numbers, for every k."""
+"""Beyond pairs: how many seeds learn, in how many steps, with how many parameters, for every k."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TITLE = "Every k in a few steps"
 TEXT = (
     "Seeds that learn with one head on random-sign positions, from exactly uniform attention, by second-order steps on"
     " log C, the logarithm of the bounded readout's correlation with the label; in each cell the share, and below it"
-    " the most steps any seed took (20 at most). Left with r = ⌈3k log n⌉ numbers, then with half and a quarter of"
+    " the most steps any seed took (20 at most). Left with r = ⌈3k log n⌉ parameters, then with half and a quarter of"
     " them: below 2k log n chance scores begin to reach the hidden bits'. Not in any of the papers. The gradient"
     " contains the hidden bits: this is about optimisation; what examples cost stands in H2-samples."
 )
@@ -83,9 +83,9 @@ def plot(rows: Sequence[TrainingRow]) -> Figure:
 table = table_of(
     Column("n", lambda row: row.config.training.n),
     Column("k", lambda row: row.config.training.k),
-    Column("numbers per head", lambda row: row.config.training.recipe.numbers_per_head),
+    Column("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
     Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
-    Column("support named", lambda row: sum(row.numbers.recovered)),
+    Column("support recovered", lambda row: sum(row.numbers.recovered)),
     Column("in one step", lambda row: _steps(row).count(1)),
     Column("most steps", lambda row: max(_steps(row), default=None)),
 )
@@ -103,7 +103,7 @@ def findings(rows: Sequence[TrainingRow]) -> list[Finding]:
     return [
         Finding(
             "(Beyond the papers: one step is stated for pairs only.)",
-            f"Every k up to {max(row.config.training.k for row in rows)}, r = ⌈3k log n⌉ numbers in one head:"
+            f"Every k up to {max(row.config.training.k for row in rows)}, r = ⌈3k log n⌉ parameters in one head:"
             f" {total(_FULL)}."
             f" With half as many: {total(_HALF)}. With a quarter: {total(_QUARTER)}.",
         )

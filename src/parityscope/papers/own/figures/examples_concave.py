@@ -31,7 +31,7 @@ TEXT = (
     "Seeds that learn against the number N of examples, from 32 fresh seeds each with its own support, code and"
     " examples (bars: 95 % intervals); dashed where 20 % of the labels are wrong. Concave follows n paths of attention,"
     " each adding the position with the largest gradient of the empirical correlation, and trains on the set whose"
-    " parity agrees best with the labels. Bounded descends on the examples' risk. One gradient names the k largest"
+    " parity agrees best with the labels. Bounded descends on the examples' risk. One gradient selects the k largest"
     " entries at uniform attention. The paths need a factor of n fewer examples than a gradient, and n times its"
     " computation; for k = 2 they look at every pair."
 )

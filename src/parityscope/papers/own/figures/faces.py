@@ -25,14 +25,14 @@ from parityscope.training.learning import train
 ID = "P-faces"
 TITLE = "A head learns exactly the faces"
 TEXT = (
-    "One head with exponential attention and r numbers is trained by Newton's steps on log C, which is concave in its "
-    "numbers. Top: the share of random hidden sets that are faces of the polytope of position codes (rings, with 95 % "
-    "intervals; decided by geometry alone, before any training) and the share that training learns, C > 0.996 (dots). "
-    "Bottom: the C that every run reaches; for those that do not learn (orange) the dash is an upper bound on C for "
-    "all values of the numbers, proved by duality from where the run ended. A random code's r is divided by 2k log n; "
-    "2k harmonics hold every set, and fewer do not. Seeds from 1000 on, which played no part in choosing how training "
-    "is done. The gradient contains the hidden bits: this says what training can hold and find, not what examples "
-    "tell."
+    "One head with exponential attention and r parameters is trained by Newton's steps on log C, which is concave in "
+    "its parameters. Top: the share of random hidden sets that are faces of the polytope of position codes (rings, "
+    "with 95 % intervals; decided by geometry alone, before any training) and the share that training learns, C > "
+    "0.996 (dots). Bottom: the C that every run reaches; for those that do not learn (orange) the dash is an upper "
+    "bound on C for all values of the parameters, proved by duality from where the run ended. A random code's r is "
+    "divided by 2k log n; 2k harmonics represent every set, and fewer do not. Seeds from 1000 on, which played no part "
+    "in choosing how training is done. The gradient contains the hidden bits: this says what training can hold and "
+    "find, not what examples tell."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 2, "reference": 60}
 _Code = Literal["random-signs", "gaussian", "harmonics"]
@@ -56,7 +56,7 @@ class FaceNumbers(Numbers):
 
 
 class FaceCell(Config):
-    """One code with r numbers at one size: every seed draws its own hidden set, and its own code if codes are drawn."""
+    """One code with r parameters at one size: every seed draws its own hidden set, and its code if codes are drawn."""
 
     ROWS: ClassVar[str] = ID
     NUMBERS: ClassVar[type[Numbers]] = FaceNumbers
@@ -152,7 +152,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
         lower.plot([], [], "o", markersize=4, color=grey, label="is learned")[0],
         lower.plot([], [], "o", markersize=4, color=colour(0), label="C of a run: a face")[0],
         lower.plot([], [], "o", markersize=4, color=colour(1), label="C of a run: no face")[0],
-        lower.plot([], [], "_", markersize=10, color=ink, label="no numbers reach more")[0],
+        lower.plot([], [], "_", markersize=10, color=ink, label="no parameters reach more")[0],
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=9)
     return figure

@@ -21,7 +21,7 @@ from parityscope.theory import harmonic_margins
 from parityscope.training.learning import train
 
 ID = "P-margins"
-TITLE = "2k numbers are enough, but not many digits are left"
+TITLE = "2k parameters are enough, but few digits are left"
 TEXT = (
     "The margin of a hidden set: how far the scores of a q of length 1 can keep it above all other positions, "
     "relative to the size of the code. Left: one head with 2k harmonics. Dots are medians over random hidden sets, "
@@ -158,7 +158,7 @@ def plot(rows: Sequence[_Row]) -> Figure:
     if low < _RESOLVED / 8:  # few positions have margins far above: a text down there would leave no room for axes
         left.axhspan(low, _RESOLVED, color="#888888", alpha=0.18, linewidth=0)
         beside = left.get_yaxis_transform()
-        left.text(0.02, _RESOLVED / 8, " doubles cannot tell", transform=beside, va="top", fontsize=9)
+        left.text(0.02, _RESOLVED / 8, " doubles cannot resolve", transform=beside, va="top", fontsize=9)
     left.set(ylim=(low, 2), ylabel="margin", title="2k harmonics")
     middle.set(ylabel="share of hidden sets", title="learned with 2k harmonics")
     right.set(yscale="log", ylim=(1e-2, 2), ylabel="margin", title="⌈2k log n⌉ random signs")
@@ -253,10 +253,11 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         Finding(
             "(Ours: the worst margin of 2k harmonics is of the order n^(−2k).)",
             f"Fitted powers, n ≥ {_MANY}k: {'; '.join(powers)}. "
-            f"{inside} of {sum(1 for row in harmonic if row.numbers.worst)} worst margins that doubles tell lie within "
-            f"the proved bounds, and {held} of these sets are learned. Cells in which not every random set is learned: "
-            f"{where}. The least margin of random signs is {min(min(row.numbers.margin) for row in signs):.2g}, and "
-            f"{sum(sum(row.numbers.learned) for row in signs)} of {sum(len(row.numbers.learned) for row in signs)} "
-            "of their seeds learn.",
+            f"{inside} of {sum(1 for row in harmonic if row.numbers.worst)} worst margins that doubles resolve lie "
+            f"within the proved bounds, and {held} of these sets are learned. Cells in which not every random set is "
+            f"learned: {where}. The least margin of random signs is "
+            f"{min(min(row.numbers.margin) for row in signs):.2g}, and "
+            f"{sum(sum(row.numbers.learned) for row in signs)} of {sum(len(row.numbers.learned) for row in signs)} of "
+            "their seeds learn.",
         )
     ]

@@ -1,4 +1,4 @@
-"""What learning costs, method by method: numbers trained, steps, processor time, and seeds that learned."""
+"""What learning costs, method by method: trained parameters, steps, processor time, and seeds that learned."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from parityscope.runs import training
 from parityscope.runs.training import Training, TrainingNumbers
 
 ID = "P-numbers"
-TITLE = "What learning costs: numbers, steps and time"
+TITLE = "What learning costs: parameters, steps and time"
 TEXT = (
-    "Every method in the box that learns any k of n hidden bits, on the same hidden sets: how many numbers it trains, "
+    "Every method that learns any k of n hidden bits, on the same hidden sets: how many parameters it trains, "
     "the median number of steps, and processor seconds for one seed, on the machine that ran this (building the "
     "position code, training, and measuring what was learned). A run stops at C > 0.996, or after its recipe's steps "
-    "(1000 for gradient ascent), and has learned if it names the hidden bits and is right on nearly all inputs. Full "
-    "markers: every seed learned; hollow: some; a cross: none, with the steps and the time that were spent. The grey "
-    "line is min(2k, n − 1), what any code needs to hold every set of k with one head. Where a method has no marker "
-    "it was not run, which says nothing about it; large sizes have few seeds (see the table). Seeds from 1000 on. All "
-    "train on the population, whose gradient contains the hidden bits."
+    "(1000 for gradient ascent), and has learned if it recovers the support and classifies nearly all inputs "
+    "correctly. Full markers: every seed learned; hollow: some; a cross: none, with the steps and the time that were "
+    "spent. The grey line is min(2k, n − 1), what any code needs to hold every set of k with one head. Where a method "
+    "has no marker it was not run, which says nothing about it; large sizes have few seeds (see the table). Seeds from "
+    "1000 on. All train on the population, whose gradient contains the hidden bits."
 )
 COST: dict[Scale, float] = {"smoke": 1, "demo": 3, "reference": 180}
 TIMED = True  # rows are timings: never measured beside other work
@@ -147,11 +147,11 @@ CONFIGS: dict[Scale, list[Cost]] = {
 
 
 def plot(rows: Sequence[_Row]) -> Figure:
-    """Draw numbers, steps and seconds against the sizes."""
+    """Draw parameters, steps and seconds against the sizes."""
     sizes = list(dict.fromkeys(sorted(map(_size, rows))))
     figure, panels = new_figure(13.5, 5.6, 1, 3)
     quantities: list[tuple[str, Callable[[_Row], float]]] = [
-        ("numbers trained", lambda row: row.numbers.parameters),
+        ("trained parameters", lambda row: row.numbers.parameters),
         ("median steps", lambda row: row.numbers.median_steps),
         ("processor seconds a seed", lambda row: row.numbers.cpu_seconds / len(row.config.training.seeds)),
     ]
@@ -204,7 +204,7 @@ table = table_of(
     Column("n", lambda row: row.config.training.n),
     Column("k", lambda row: row.config.training.k),
     Column("method", lambda row: row.config.method),
-    Column("numbers", lambda row: row.numbers.parameters),
+    Column("parameters", lambda row: row.numbers.parameters),
     Column("learned", lambda row: row.numbers.share),
     Column("median steps", lambda row: row.numbers.median_steps, "g"),
     Column("most steps", lambda row: max(row.numbers.steps)),
@@ -222,11 +222,12 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
     def said(row: _Row) -> str:
         of = row.numbers
-        return f"{of.parameters} numbers, {of.median_steps:g} steps, {of.share} seeds learned"
+        return f"{of.parameters} parameters, {of.median_steps:g} steps, {of.share} seeds learned"
 
     return [
         Finding(
-            f"(Ours: min(2k, n − 1) = {min(2 * k, n - 1)} numbers are the least that hold every {k} of {n} bits.)",
+            f"(Ours: min(2k, n − 1) = {min(2 * k, n - 1)} parameters are the least that represent every {k} of {n} "
+            "bits.)",
             f"At n = {n}, k = {k} the recipe bounded takes {said(by_method[other][n, k])}; one concave head "
             f"{said(by_method[ours][n, k])}. The largest problem is n = {largest.config.training.n}, "
             f"k = {largest.config.training.k}: {largest.config.method}, {said(largest)}.",

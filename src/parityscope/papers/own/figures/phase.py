@@ -213,7 +213,7 @@ FIGURES = (
     _PhaseDiagram(
         ID="phase-temperature-rate",
         TITLE="Phase diagram: temperature × learning rate",
-        TEXT="Seeds that learned (numbers; colour is their share) when a recipe's softmax temperature τ and learning "
+        TEXT="Seeds that learned (counts; colour is their share) when a recipe's softmax temperature τ and learning "
         "rate are changed and nothing else, n = 10, k = 3, each seed with its own support and start. "
         f"{_BETWEEN} Population panels speak of optimisation; the last one sees only N examples. H1's text has "
         "τ = 1/n = 0.1, its code τ = n/4 = 2.5.",
@@ -243,7 +243,7 @@ FIGURES = (
     _PhaseDiagram(
         ID="phase-n-k",
         TITLE="Phase diagram: n × k",
-        TEXT="Seeds that learned (numbers; colour is their share) over the number n of bits and k of hidden bits. From "
+        TEXT="Seeds that learned (counts; colour is their share) over the number n of bits and k of hidden bits. From "
         "the population, whose gradient contains the hidden bits, learning is a matter of optimisation; from N "
         "examples the signal of a diffuse start falls like n^(−k/2) and a boundary appears. "
         f"{_BETWEEN} H1's own two recipes over n and k are in the success table: their cost doubles with every second "
@@ -275,7 +275,7 @@ FIGURES = (
     _PhaseDiagram(
         ID="phase-heads-noise",
         TITLE="Phase diagram: heads × label noise",
-        TEXT="Seeds that learned from N examples (numbers; colour is their share) over the number m of attention heads "
+        TEXT="Seeds that learned from N examples (counts; colour is their share) over the number m of attention heads "
         "and the probability that a label is flipped, n = 12, k = 3. Accuracy is that against the true parity. Noise p "
         "shrinks the correlation with the label by 1 − 2p, so it acts like fewer examples, (1 − 2p)²N; in the "
         f"population it changes nothing but a constant factor. {_BETWEEN}",

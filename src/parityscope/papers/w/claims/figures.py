@@ -355,7 +355,7 @@ CLAIMS = (
             Part("with CoT it is learned", _learned_with_chain),
         ),
         "Every configuration's best accuracy was compared with what guessing gives at six standard deviations. The "
-        "text is judged; the caption says with where it says without.",
+        "verdict is on the text; the caption says with where it says without.",
     ),
     _figure_claim(
         10,

@@ -68,7 +68,7 @@ def _lemma_2(context: Context) -> Measurement:
         f"duality within {max(errors):.0e}; ‖Σu‖ ≤ {max(ratios):.2f} √k",
         f"{len(ratios)} draws",
         {"largest_error": max(errors), "largest_norm_over_sqrt_k": max(ratios), "draws": len(ratios)},
-        "The proof's u = Mᵀ(MMᵀ)⁻¹o were built and multiplied out. The O(√k) is judged by the constant that Lemma 1 "
+        "The proof's u = Mᵀ(MMᵀ)⁻¹o were built and multiplied out. The O(√k) is read with the constant that Lemma 1 "
         "gives it: ‖Σu‖² = 1ᵀ(MMᵀ)⁻¹1 ≤ 2k/λ_min < 24k.",
     )
 

@@ -91,9 +91,9 @@ def _theorem_1(context: Context) -> Measurement:
             "range_of_k_is_empty_below_n": _first_n_with_a_k(),
         },
         f"The proof's A, W and h were built for d = {_CONSTANT:g}·k·log(n/δ), δ = {_DELTA_1}, and tried on every input "
-        f"up to n = 14 and on drawn ones above; {many} bits per weight still answer every drawn input at n = 160 right "
-        f"(activations were not rounded). The text's range of k has no member below n ≈ {_first_n_with_a_k():.0f}: k "
-        "was chosen freely.",
+        f"up to n = 14 and on drawn ones above; {many} bits per weight still classify every drawn input at n = 160 "
+        "correctly (activations were not rounded). The text's range of k has no member below n ≈ "
+        f"{_first_n_with_a_k():.0f}: k was chosen freely.",
     )
 
 
@@ -132,14 +132,14 @@ def _theorem_2(context: Context) -> Measurement:
     )
 
 
-_RIGHT, _ONE_HOT = "share of right tokens without noise", "distance from one-hot over 1/n⁸, without noise"
+_RIGHT, _ONE_HOT = "share of correct tokens without noise", "distance from one-hot over 1/n⁸, without noise"
 _PARAMETERS, _SAMPLES = "power of log n in (d² + 4dm)/nk", "log(3B/n) over log n at n = e^(10⁵⁹)"
 _PERFECT, _ONE_HOT_TRAINED = (
-    "share of fresh seeds with every token right",
+    "share of fresh seeds with every token correct",
     "distance from one-hot over 1/n⁸ in trainings of wide blocks",
 )
-_PERFECT_LARGER = "share of fresh seeds with every token right at n = {}, k = {}".format(*LARGER)
-_PERFECT_ROUNDED = "share of fresh seeds with every token right at 2 log₂ n bits per weight"
+_PERFECT_LARGER = "share of fresh seeds with every token correct at n = {}, k = {}".format(*LARGER)
+_PERFECT_ROUNDED = "share of fresh seeds with every token correct at 2 log₂ n bits per weight"
 
 
 def _theorem_3(context: Context) -> Measurement:
@@ -188,7 +188,7 @@ def _theorem_3(context: Context) -> Measurement:
         f"d = {settings.d}, m = {settings.m}, B = {settings.batch}, on {settings.held_out} held-out sequences. "
         f"Assumption 2's own B would be 10^{float(at.B) / math.log(10):.0f}. Attention within 1/n⁸ takes scores above "
         "9 log n, which grow with m: it is looked for in blocks three times as wide. The theorem prints "
-        "sgn(T) = b[i+1], read as 1(T > 0). An answer is right while the offset at its link, from unequal numbers of "
+        "sgn(T) = b[i+1], read as 1(T > 0). An answer is correct while the offset at its link, from unequal numbers of "
         "neurons and of next tokens in the batches, is below the signal of the secret bit.",
     )
 
@@ -208,7 +208,7 @@ CLAIMS = (
         "One block with d = Θ(k log(n/δ)), 2m = O(k), Θ(log n)-bit weights and d² + dm = o(nk/log n) computes parity "
         "on every input without CoT, with probability 1 − δ.",
         (
-            rare("every answer is right", _WRONG, _DELTA_1, f"δ = {_DELTA_1}; the constant in d is left open"),
+            rare("every answer is correct", _WRONG, _DELTA_1, f"δ = {_DELTA_1}; the constant in d is left open"),
             Clause("2m = O(k)", _WIDTH, at_most(4), "the proof's 2m = 2(k + 1)"),
             Clause("d² + dm = o(nk/log n)", _SIZE, at_most(-0.01), _LIMIT, at_least(0)),
             Clause(
@@ -236,11 +236,11 @@ CLAIMS = (
         "With CoT, three SGD steps of a block with o(nk) parameters reach perfect accuracy and attention that is "
         "one-hot within 1/n⁸, from Õ(n) samples, with probability 1 − δ and Θ(log n)-bit weights.",
         (
-            Clause("every token is right", _RIGHT, at_least(1), _WITHOUT_NOISE),
+            Clause("every token is correct", _RIGHT, at_least(1), _WITHOUT_NOISE),
             Clause("attention is one-hot within 1/n⁸", _ONE_HOT, below(1), _WITHOUT_NOISE),
             Clause("o(nk) parameters", _PARAMETERS, at_most(-0.01), _LIMIT, at_least(0)),
             Clause("Õ(n) samples", _SAMPLES, at_most(1e-6), _LIMIT, at_least(0.01)),
-            at_sizes_that_run("every token is right with probability 1 − δ, for δ = 0.1", _PERFECT, at_least(0.9)),
+            at_sizes_that_run("every token is correct with probability 1 − δ, for δ = 0.1", _PERFECT, at_least(0.9)),
             at_sizes_that_run(f"also at (n, k) = {LARGER}, for δ = 0.5", _PERFECT_LARGER, at_least(0.5)),
             at_sizes_that_run(
                 "attention is one-hot within 1/n⁸ with noise, in blocks three times as wide", _ONE_HOT_TRAINED, below(1)
