@@ -188,10 +188,10 @@ def test_only_what_is_wanted_is_rechecked(store):
 
 
 def test_rows_of_the_reference_run_are_rechecked_and_stale_ones_not_shipped(tmp_path):
-    store, config = Store(tmp_path / "store"), WorkedExample()
-    store.add(config, config.run(), seconds=0.1)
-    rows = [replace(row, code="5d41402abc4b2a76") for row in store.rows()]
-    store.forget(store.keys())
+    today, config = Store(tmp_path / "today"), WorkedExample()
+    today.add(config, config.run(), seconds=0.1)
+    rows = [replace(row, code="5d41402abc4b2a76") for row in today.rows()]
+    store = Store(tmp_path / "store")
     store.add_rows([*rows, StoredRow("my-sweep", {"x": 1}, {"y": 1})])
     assert pack_reference(tmp_path, into=tmp_path / "shipped") == 0
     (found,) = recheck_reference(tmp_path)

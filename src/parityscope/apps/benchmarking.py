@@ -109,7 +109,7 @@ def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ..
             one.name,
             "–" if one.ratio is None else _ratio_text(one.ratio),
             _duration_text(one.ours_seconds),
-            "–" if one.other_seconds is None else f"{duration_text(one.other_seconds)}, {one.other}",
+            "–" if one.other_seconds is None else f"{_duration_text(one.other_seconds)}, {one.other}",
             _note(one.setting),
         )
         for question, one in results
@@ -121,8 +121,8 @@ def _note(setting: dict[str, Any]) -> str:
     notes = []
     if "cpu_seconds" in setting:
         other = setting.get("other_cpu_seconds")
-        against = "" if other is None else f" against {duration_text(other)}"
-        notes.append(f"CPU {duration_text(setting['cpu_seconds'])}{against}")
+        against = "" if other is None else f" against {_duration_text(other)}"
+        notes.append(f"CPU {_duration_text(setting['cpu_seconds'])}{against}")
     if "peak_gigabytes" in setting:
         notes.append(f"process peak {setting['peak_gigabytes']:g} GB")
     if "error_bound" in setting:

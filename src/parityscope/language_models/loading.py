@@ -70,7 +70,7 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
     Attention is computed in the open (`eager`): the fused kernels never form the weights that are measured here.
     """
     if dtype not in _DTYPES:
-        raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+        raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(_DTYPES)}")
     place, options = _place(name)
     if "gguf_file" in options:
         with naming_the_extra():

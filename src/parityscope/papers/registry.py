@@ -77,7 +77,7 @@ def named_claims(names: Iterable[str]) -> list[Claim]:
 
 
 def claim_ids_called(name: str) -> tuple[str, ...]:
-    """Return the ids that a name stands for; where none or several fit, the error names those that it may have meant."""
+    """Return the ids that a name stands for; if none or several fit, the error lists what may have been meant."""
     for paper in PAPERS:
         if paper.name.lower() == name.lower():
             return paper.claim_ids

@@ -127,7 +127,7 @@ def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
 
 
 def is_stale(row: StoredRow, store: Store) -> bool | None:
-    """Say whether a row's config has another address today; none where that is not known, as of the configs of a spec."""
+    """Say whether a row's config has another address today; none where that is unknown, as for a spec's configs."""
     kind = config_class(row.experiment)
     if kind is None:
         return None

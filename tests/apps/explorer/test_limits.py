@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed  # noqa: E402
 from explorer_server import Server, running_explorer  # noqa: E402
 from parityscope.apps.explorer import app as app_module  # noqa: E402
 
-LARGEST_TABLE, LONGEST_REQUEST = app_module.LARGEST_TABLE, app_module.LONGEST_REQUEST
+LARGEST_TABLE, LONGEST_REQUEST = app_module.LARGEST_TABLE, app_module._LONGEST_REQUEST
 SENTENCE = {"message": f"a request has at most {LONGEST_REQUEST} bytes"}
 CHUNK = b"x" * 4096
 OWN_PROGRAM = """

@@ -154,7 +154,7 @@ def test_claims_come_with_their_criterion_and_counts(folder):
     assert '<span class="verdict fails">fails</span> · as meant: holds' in refuted
     assert "as meant" not in true
     assert "refuted if largest distance of the printed derivative from autograd: &gt; 1e-\u206006" in refuted
-    assert re.search(r"counterexample</strong></p>\n<pre><code>n +5\n", refuted)
+    assert re.search(r"counterexample</strong></p>\n<pre><code>largest distance [^\n]*\n +n +5\n", refuted)
     assert "counterexample" not in true
     counts = re.findall(r"<td[^>]*>([^<]*)</td>", shown.partition("</table>")[0])
     assert counts == ["H1", "2", "0", "1", "0", "1", "0", "0"]

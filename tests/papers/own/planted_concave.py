@@ -78,7 +78,7 @@ PLANTED = {
             "log C upside down, and a sine above its argument",
             {
                 f"{_CLAIMS}.concave.log_value": lambda c, hidden: -log_value(c, hidden),
-                f"{_CLAIMS}.concave.distance_to_the_sine": lambda w, arithmetic: arithmetic.sin(w) - w,
+                f"{_CLAIMS}.concave._distance_to_the_sine": lambda w, arithmetic: arithmetic.sin(w) - w,
             },
         ),
         true=_AS_IT_IS,
@@ -99,7 +99,7 @@ PLANTED = {
             "a flow downhill, and equal slopes wherever it may rest",
             {
                 f"{_CLAIMS}.flows.follow": _downhill,
-                f"{_CLAIMS}.flows.resting_levels": lambda problem, masses, at: [Fraction(1, 2)] * problem.n,
+                f"{_CLAIMS}.flows._resting_levels": lambda problem, masses, at: [Fraction(1, 2)] * problem.n,
             },
         ),
         true=_AS_IT_IS,
@@ -131,7 +131,7 @@ PLANTED = {
         false=World(
             "a clip ten times too large, short codes, and faces taken for others",
             {
-                f"{_CLAIMS}.few_numbers.towards": lambda c, hidden: 10 * (hidden.to(c.dtype) - c),
+                f"{_CLAIMS}.few_numbers._towards": lambda c, hidden: 10 * (hidden.to(c.dtype) - c),
                 f"{_CLAIMS}.few_numbers.code_with": lambda gram: 1e-3 * code_with(gram),
                 f"{_CLAIMS}.few_numbers.is_exact_face": lambda code, support: not is_exact_face(code, support),
                 "parityscope.papers.own.flow._MOST_STEPS": 150,  # such a flow is stiffer than its matrix says

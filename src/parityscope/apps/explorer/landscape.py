@@ -45,7 +45,7 @@ def landscape(settings: LandscapeSettings) -> dict[str, Any]:
     recipe, problem = settings.resolved(), settings.problem()
     heads = int(recipe.heads or problem.k)
     if problem.n > _MOST_BITS:
-        raise InvalidInput(f"the landscape is drawn up to n = {MOST_BITS}, got {problem.n}")
+        raise InvalidInput(f"the landscape is drawn up to n = {_MOST_BITS}, got {problem.n}")
     if recipe.positions not in CIRCLES:
         raise InvalidInput(f"heads have an angle on the circle only, and {settings.recipe} has {recipe.positions}")
     if settings.first == settings.second or max(settings.first, settings.second) >= heads:

@@ -52,7 +52,7 @@ class PolytopeSettings(BaseModel):
             f"face = ps.is_face(harmonics({self.n}, {self.harmonics}), problem.support)\n"
             "weights = []  # of every position, before the first step and after each\n"
             f'run = ps.learn(problem, "concave", positions="harmonics", numbers_per_head={2 * self.harmonics},'
-            f" steps={MOST_STEPS}, record_every=1,\n"
+            f" steps={_MOST_STEPS}, record_every=1,\n"
             "    on_record=lambda step, model: weights.append(model.score_weights()[0].tolist()))\n"
             "print(face.sentence(), face.q)\n"
             "print(run.found, run.steps, run.certificate.sentences(), weights)\n"

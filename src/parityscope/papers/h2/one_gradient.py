@@ -249,7 +249,7 @@ def named_in_trials(
 
 
 def smallest_samples(n: int, k: int, trials: int, counts: Sequence[int], **settings: Any) -> SmallestSamples:
-    """Return the smallest N with which one gradient names all hidden bits in 90 % of trials; `named_in_trials` has all."""
+    """Return the smallest N with which one gradient recovers the support in 90 % of trials."""
     return SmallestSamples.of(counts, named_in_trials(n, k, trials, counts, **settings))
 
 

@@ -159,7 +159,7 @@ def best_log_c(code: Sequence[Sequence[float]], support: Sequence[int], steps: i
 def mirror_descent(
     weights: Sequence[float], support: Sequence[int], *, share: float, until: float
 ) -> tuple[float, float, float]:
-    """Return t, KL(U_B‖a) and −log C after steps s ← s + ηg, η = share/max_j c_j(g_j² + π²/4), once t = Ση is reached."""
+    """Return t, KL(U_B‖a) and −log C after steps s ← s + ηg, η = share/max_j c_j(g_j² + π²/4), at t = Ση."""
     k, logits, time = len(support), [math.log(one) for one in weights], 0.0
     while True:
         raised = [math.exp(s - max(logits)) for s in logits]

@@ -145,7 +145,7 @@ def _best_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Ord
 
 
 def growth(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Return the factor per unit of x of the least-squares exponential through (x, y); none for fewer than two points."""
+    """Return the factor per unit of x of the least-squares exponential through (x, y); none below two points."""
     slope = _slope([(x, math.log(y)) for x, y in pairs])
     return None if slope is None else math.exp(slope)
 

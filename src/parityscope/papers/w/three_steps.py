@@ -139,7 +139,7 @@ class Answers(NamedTuple):
 
 
 class WeakestAnswer(Numbers):
-    """The place where the signal exceeds the offset by least, over ε; the first link is apart, its token is always 0."""
+    """Where the signal exceeds the offset by least, over ε; the first link is apart, its token is always 0."""
 
     link: int  # from 1
     token: int

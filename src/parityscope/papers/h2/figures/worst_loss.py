@@ -111,9 +111,6 @@ class _ShownStart(ShownTraining):
     """A training from one start, in the panel of its label.
 
     The variance is a multiple of 1/log d, and 0 is exactly uniform attention.
-
-    >>> CONFIGS["smoke"][0].row_config().recipe.name
-    'one-step'
     """
 
     variance: float

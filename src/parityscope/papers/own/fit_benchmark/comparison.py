@@ -132,7 +132,7 @@ def _at_most(seconds: float | None) -> Iterator[None]:
     ...     with _at_most(0.01):
     ...         while True:
     ...             pass
-    ... except TookTooLong as reason:
+    ... except _TookTooLong as reason:
     ...     print(reason)
     more than 0.01 s of CPU time
     """
