@@ -31,7 +31,7 @@ def test_the_table_of_what_learned_is_the_stored_one():
     stored = {
         (recipe, n, k): (samples, counts.replace(" of ", "/"))
         for recipe, n, k, samples, counts in re.findall(
-            r"<tr><td>([^<]*)</td><td>(\d+)</td><td>(\d+)</td><td>([^<]*)</td><td>(\d+ of \d+)</td>", page
+            r"^\| ([^|]*) \| (\d+) \| (\d+) \| ([^|]*) \| (\d+ of \d+) \|", page, flags=re.M
         )
     }
     lines = re.findall(r"^\| (\d+), (\d+) \| (.*) \|$", README, flags=re.M)

@@ -140,7 +140,7 @@ class LearnedRuns:
         """What is proved of every run, in words: that no input is wrong, and what its steps prove.
 
         >>> learn(Parity(20, (1, 5)), "concave", positions="circle").proved
-        ('no face of the code: C ≤ 0.0958 whatever the numbers',)
+        ('no face of the code: C ≤ 0.0958 whatever the parameters',)
         """
         worst = [1.0] * len(self.seeds) if self.worst_loss is None else self.worst_loss.tolist()
         right = [f"every input right: worst loss {loss:.3g}" if loss < 1 - SCORE_TIE else "" for loss in worst]

@@ -105,7 +105,7 @@ def test_a_confirmed_reading_that_is_wrong_is_counted():
     assert table(rows).rows[0][-2:] == ["2", "1"]
     recovered, confidence, order = (one.here for one in findings(rows))
     assert recovered.startswith("Of 1 runs")
-    assert "Of the 2 runs that did not learn, 1 name" in recovered
+    assert "Of the 2 runs that did not learn, 1 recover" in recovered
     assert "right at 2 of 2 stages" in confidence
     assert "2 confirmed, 1 of them wrong" in confidence
     assert order.startswith("In 1 of 1 runs")

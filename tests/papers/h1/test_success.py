@@ -20,7 +20,7 @@ def test_shares_add_up_by_recipe():
     rows = [replace(trained, config=config, numbers=numbers) for config in FIGURE.CONFIGS["smoke"]]
     theorem, few, examples = (finding.here for finding in FIGURE.findings(rows))
     assert "As written: 3/4 (30%–95%) over 1 sizes." in theorem
-    assert "and 4 seeds name the support" in theorem
+    assert "and 4 seeds recover the support" in theorem
     assert few.count("3/4") == 2
     assert "3/4" in examples
     assert [line[0] for line in FIGURE.table(rows).rows] == [config.label for config in FIGURE.CONFIGS["smoke"]]
