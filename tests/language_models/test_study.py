@@ -156,7 +156,7 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     page = (tmp_path / "report.html").read_text()
     assert page.count("parityscope entropy --model FOLDER_OR_NAME") >= len(FIGURE_IDS)
-    assert "<td>first</td><td>float32</td><td>2</td>" in page
+    assert "<td>first</td>\n<td>float32</td>\n<td>2</td>" in page
 
 
 EVERYWHERE = (-0.1, -0.1, -0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -201,4 +202,6 @@ class DaskCluster:
 def _distributed() -> Any:
     with naming_the_extra():
         import distributed
+    # A connection that is closed while it is being written to, as on Ctrl-C, is logged with a traceback otherwise.
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     return distributed

@@ -21,7 +21,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, PlainSerializer, PlainValidator
 
 from parityscope.core.errors import InvalidInput
-from parityscope.records.code import code_of_value
 
 _SPEC = "parityscope_spec"  # how the modules of specs are called
 NOT_ADDRESSABLE = "not addressable"
@@ -192,6 +191,8 @@ def _imported(name: str) -> str:
 
 def _hash_of(definition: Any) -> str | None:
     """Return a hash of the code of a function or class, if there is a file with it."""
+    from parityscope.records.code import code_of_value  # here: the package loads torch, and help texts wait for nothing
+
     try:
         return code_of_value(definition)
     except InvalidInput:
