@@ -42,8 +42,8 @@ def fit(
 
     Finding nothing is an answer too: the guarantee says what would have been found, and what was not searched.
     """
+    from parityscope.apps.terminal.interactions import show_fit
     from parityscope.apps.terminal.progress import Progress
-    from parityscope.apps.terminal.tables import show_fit
     from parityscope.fit.files import fit_file, write_fit
 
     with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
@@ -93,7 +93,7 @@ def predict(
     A line per row: the more probable class, and the probability of the second one. Where the table has the target
     too, standard error says how often the prediction is right.
     """
-    from parityscope.apps.terminal.tables import show_predictions
+    from parityscope.apps.terminal.interactions import show_predictions
     from parityscope.core.errors import InvalidInput
     from parityscope.core.files import write_atomically
     from parityscope.fit.predicting import predict_file

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from parityscope.apps.terminal.tables import plain_table
+from parityscope.apps.terminal import plain_table
 from parityscope.papers.claim import ClaimNumbers, Replayed
 from parityscope.papers.figure import Scale
 from parityscope.papers.rendering import IRREFUTABLE, claim_markdown, counts_markdown, judgement_markdown
