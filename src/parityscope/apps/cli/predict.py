@@ -21,6 +21,9 @@ def predict(
     missing: Annotated[
         str, typer.Option(help="A value is missing, and none was when fitting: refuse, or drop (no prediction).")
     ] = "refuse",
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="The second class is named above this probability (0.5).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Predict the classes of a table by a model that `fit --save` kept.
@@ -36,7 +39,7 @@ def predict(
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"unknown choice {missing!r} for missing values: use refuse or drop")
-    said = predict_file(SavedModel.read(model), data, skip_missing=missing == "drop")
+    said = predict_file(SavedModel.read(model), data, skip_missing=missing == "drop", threshold=threshold)
     if out is not None:
         write_atomically(out, said.to_csv().encode())
     if as_json:
