@@ -41,7 +41,7 @@ def model(fitted, tmp_path):
 def test_the_file_predicts_what_the_fit_predicts(fitted, model, plants):
     assert [set(finding.columns) for finding in fitted.findings[:2]] == [{"g1", "g3"}, {"pressure", "plant"}]
     said = predict_file(SavedModel.read(model), plants)
-    assert said.probability == pytest.approx(fitted.answer.probability(fitted.coded.X), abs=1e-12)
+    assert said.probability == pytest.approx(fitted.answer.expected(fitted.coded.X), abs=1e-12)
     assert said.accuracy > 0.65
     assert SavedModel.read(model) == fitted.model()
 
@@ -49,9 +49,9 @@ def test_the_file_predicts_what_the_fit_predicts(fitted, model, plants):
 def test_people_can_read_it(model):
     text = model.read_text()
     content = json.loads(text)
-    assert (content["format"], content["version"], content["target"]) == ("parityscope model", 1, "fault")
+    assert (content["format"], content["version"], content["target"]) == ("parityscope model", 2, "fault")
     assert {column["name"] for column in content["columns"]} == {"g1", "g3", "pressure", "plant"}
-    assert any("plant = Kiel" in part["words"] for part in content["parts"])
+    assert any("plant = Kiel" in words for words in content["terms"])
     assert '"classes": ["no", "yes"]' in text
 
 
@@ -97,7 +97,7 @@ def test_nothing_found_predicts_the_majority(plants, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda content: {**content, "version": 2}, "is a model of version 2: this parityscope reads version 1"),
+        (lambda content: {**content, "version": 3}, "is a model of version 3: this parityscope reads version 2"),
         (lambda content: {**content, "format": "other"}, "is no model of `fit --save`: format: "),
         (lambda content: {**content, "more": 1}, "is no model of `fit --save`: more: "),
         (lambda content: [content], "is no model of `fit --save`: "),

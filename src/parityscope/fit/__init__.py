@@ -7,9 +7,23 @@ most tables take to search.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parityscope.fit.classifier import NothingFound, NotSearched, SparseParityClassifier, TiedColumns
+    from parityscope.fit.classifier import (
+        NothingFound,
+        NotSearched,
+        RepeatedRows,
+        SparseParityClassifier,
+        SparseParityRegressor,
+        TiedColumns,
+    )
 
-__all__ = ["NotSearched", "NothingFound", "SparseParityClassifier", "TiedColumns"]
+__all__ = [
+    "NotSearched",
+    "NothingFound",
+    "RepeatedRows",
+    "SparseParityClassifier",
+    "SparseParityRegressor",
+    "TiedColumns",
+]
 
 
 def __getattr__(name: str) -> Any:

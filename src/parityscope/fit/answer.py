@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
@@ -13,23 +13,27 @@ from jaxtyping import Int8
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
-from parityscope.fit.clock import Clock, Progress, seconds_of
-from parityscope.fit.evidence import pair_tables
-from parityscope.fit.evidence.evidence import p_text, rows_needed
-from parityscope.fit.evidence.promise import sentence
-from parityscope.fit.evidence.sentences import counted, explanation, sizes_text, skipped_sentence
-from parityscope.fit.interactions import conjunctions
-from parityscope.fit.interactions.candidates import SOLVERS, Attempt, Solver
-from parityscope.fit.interactions.interactions import Chosen, FoundInteraction, described, select
-from parityscope.fit.interactions.joint import JointRule, fit_joint, held_out_probability, prefers_whole_table
-from parityscope.fit.interactions.rules import Cell, Interaction, Rule
-from parityscope.fit.schedule import run, run_smaller
-from parityscope.fit.search import Search
+from parityscope.fit.bits.blocks import indistinguishable
+from parityscope.fit.clock import Budget, Progress, seconds_of
+from parityscope.fit.diary import Attempt, Diary
+from parityscope.fit.evidence import promise
+from parityscope.fit.evidence.duplicates import Repetition, repetition
+from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.evidence.score import Target, regression
+from parityscope.fit.interactions.interaction import SOLVERS, Candidate, Solver
+from parityscope.fit.interactions.terms import Cell, Term, kind_of, told_together, truth_table
+from parityscope.fit.known import Known
+from parityscope.fit.loop import run
+from parityscope.fit.model import AdditiveModel, Quality, fit_model, gain, quality, split
+from parityscope.fit.tables.column import Column
+
+_Z = 1.96
+_EVEN = 0.2
 
 
 @dataclass(frozen=True)
 class Question:
-    """How many columns to look for, by whom, and what to believe; `SparseParityClassifier` explains each.
+    """How many columns to look for, by whom, and at which level; `SparseParityClassifier` explains each.
 
     >>> Question(k=7).refuse_if_bad(columns=6)
     Traceback (most recent call last):
@@ -61,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found in a table, and how sure that is; without an interaction, why there is none.
+    """What was found in a table, and how sure that is; without a term, why there is none.
 
     >>> X = np.random.RandomState(0).randint(2, size=(200, 5))
     >>> answer = ask(Question(), X, (1 - 2 * (X[:, 0] ^ X[:, 3])).astype(np.int8), np.random.RandomState(0))
@@ -69,66 +73,71 @@ class Answer:
     ((0, 3), ('column 0 = 1', 'column 3 = 1'), 1.0)
     """
 
-    interaction: Interaction | None
-    fitted: Rule | None
-    share: float  # of the second class
-    solver: Solver | None
+    interactions: tuple[Term, ...]  # all of them, the largest share of explained deviance first
+    model: AdditiveModel
+    share: float  # of the second class, or the mean of a measured target
     log_p: float
     noise_rate: float
-    held_out_accuracy: float  # not a number where there are too few rows to hold any out
-    bits: tuple[str, ...]
+    quality: Quality  # on held-out rows
     rule: Literal["parity", "table", "majority"]
-    truth_table: list[Cell]
     attention: ndarray | None
     ties: dict[int, tuple[int, ...]]
     constant: tuple[int, ...]
     attempts: list[Attempt]
     reason: str
-    interactions: tuple[FoundInteraction, ...]  # all of them, the strongest evidence first
-    joint: JointRule | None  # the rule of all interactions together
     guarantee: str  # what would have been found, and how surely
     skipped: str  # what was not searched and what that would cost; empty when everything was
-    explanation: str  # what explains the label: a main effect, a table, a parity, several of them, or nothing
+    explanation: str  # what explains the target
+    repeated: str = ""  # a sentence about rows that repeat others, if they do
     candidate: tuple[int, ...] | None = None  # when nothing was found: the columns nearest to it, which log_p is of
-    strongest: float = 0.0  # the largest correlation with the labels, on the searched rows, that any candidate had
+    strongest: float = 0.0  # the largest correlation with the target that any proposed parity had
 
     @property
     def support(self) -> tuple[int, ...]:
-        """The columns, ascending; empty when nothing was found."""
-        return () if self.interaction is None else tuple(sorted({bit.column for bit in self.interaction.bits}))
+        """The columns of the first term, ascending; empty when nothing was found."""
+        return self.interactions[0].support if self.interactions else ()
+
+    @property
+    def solver(self) -> Solver | None:
+        """Who proposed the first term."""
+        return self.interactions[0].solver if self.interactions else None
+
+    @property
+    def bits(self) -> tuple[str, ...]:
+        """The questions of the first term."""
+        return self.interactions[0].bits if self.interactions else ()
+
+    @property
+    def truth_table(self) -> list[Cell]:
+        """The combinations of values of the first term."""
+        return self.interactions[0].truth_table if self.interactions else []
+
+    @property
+    def held_out_accuracy(self) -> float:
+        """Accuracy on held-out rows (R² of a measured target); not a number where there are too few rows."""
+        return self.quality.r_squared if self.model.measured else self.quality.accuracy
 
     @property
     def p_value(self) -> float:
         """The corrected p-value, 0.0 when it is too small for a float."""
         return math.exp(self.log_p)
 
-    def probability(self, X: ndarray) -> ndarray:
-        """Return P(second class) of every row."""
-        if self.joint is None:
-            return np.full(len(X), self.share)
-        return self.joint.probability({column: X[:, column] for column in self.joint.columns})
+    def expected(self, X: ndarray) -> ndarray:
+        """Return P(second class), or the expected target, of every row."""
+        return self.model.expected({column: X[:, column] for column in self.model.columns}, len(X))
 
     @property
     def nothing_sentence(self) -> str:
         """What to say when nothing was found."""
-        return f"{self.reason}; predict gives the majority class"
+        return f"{self.reason}; predict gives the {'mean' if self.model.measured else 'majority class'}"
 
-    def tie_sentences(self, name: Callable[[int], str]) -> list[str]:
+    def tie_sentences(self, columns: Sequence[Column]) -> list[str]:
         """Return a sentence for every found column that has copies."""
         return [
-            f"{', '.join(map(name, others))} and {name(column)} agree (or disagree) on every row: "
-            "these data cannot tell them apart"
+            f"{', '.join(columns[other].name for other in others)} and {columns[column].name} agree (or disagree) on "
+            "every row: these data cannot tell them apart"
             for column, others in self.ties.items()
         ]
-
-
-def numbered(column: int) -> str:
-    """Return what a column without a name is called.
-
-    >>> numbered(3)
-    'column 3'
-    """
-    return f"column {column}"
 
 
 def two_classes(y: ndarray, name: str = "y") -> tuple[ndarray, Int8[ndarray, " rows"]]:
@@ -146,19 +155,35 @@ def two_classes(y: ndarray, name: str = "y") -> tuple[ndarray, Int8[ndarray, " r
     return classes, (2 * codes - 1).astype(np.int8)
 
 
+def plain_columns(count: int) -> list[Column]:
+    """Return what columns without names are called.
+
+    >>> plain_columns(4)[3].name
+    'column 3'
+    """
+    return [Column(f"column {place}", place) for place in range(count)]
+
+
 def ask(
     question: Question,
     X: ndarray,
-    labels: Int8[ndarray, " rows"],
+    labels: ndarray,
     random: np.random.RandomState,
-    name: Callable[[int], str] = numbered,
+    columns: Sequence[Column] | None = None,
     progress: Progress | None = None,
     unordered: frozenset[int] = frozenset(),
+    *,
+    groups: ndarray | None = None,
+    weights: ndarray | None = None,
+    covariates: Sequence[int] = (),
+    measured: bool = False,
 ) -> Answer:
-    """Search the table for interactions; `name` says what a column is called.
+    """Search the table for terms; `columns` say what its columns are called and what their values stand for.
 
-    `progress` is called now and then with the share of the time budget that is used (0 to 1) and a few words that say
-    what is being searched. The numbers of `unordered` columns are mere names: each is asked for against all others.
+    Labels are −1 and 1, or with `measured` any numbers. `progress` is called now and then with the share of the budget
+    that is used (0 to 1) and a few words that say what is being searched. The numbers of `unordered` columns are mere
+    names: each is asked for against all others. Rows of one of the `groups` may depend on each other. `covariates` are
+    columns whose effects are taken out, and which are not searched.
 
     >>> random = np.random.RandomState(0)
     >>> X, labels = random.randint(2, size=(90, 4)), random.choice(np.array([-1, 1], dtype=np.int8), size=90)
@@ -166,158 +191,249 @@ def ask(
     nothing found: no parity of 1 to 2 of 4 columns stands out in 90 rows
     """
     question.refuse_if_bad(X.shape[1])
-    clock = Clock(seconds_of(question.budget), progress)
+    budget = Budget(seconds_of(question.budget), progress)
+    budget.report(f"reading {X.shape[1]} columns")
+    y = labels.astype(float) if measured else (labels > 0).astype(float)
+    repeated = repetition(X, y) if groups is None else None
+    codes = repeated.copies if repeated is not None else groups
+    codes = None if codes is None else np.unique(codes, return_inverse=True)[1]
+    target = Target(y, measured, weights, codes)
     sizes = range(1, min(question.max_k, X.shape[1]) + 1) if question.k is None else (question.k,)
-    search = Search.of(X, labels, sizes, question.k is not None, question.alpha, clock, random, unordered)
-    chosen = _chosen(search, question.solver)
-    answer = _something(chosen, search, name) if chosen else _nothing(search, name)
-    return replace(answer, strongest=max((abs(one.strength) for one in search.judged), default=0.0))
-
-
-def _chosen(search: Search, solver: Solver) -> tuple[Chosen, ...]:
-    """Search, and return what is established: parities, conjunctions, else a pair table, else by fewer columns."""
-    found = run(search, solver)
-    if solver == "auto" and search.sizes and not search.settled:
-        conjunctions.propose(search)
-        if search.found is None:
-            pair_tables.propose(search)
-        found = search.found
-    if found is not None:
-        return select(search, found)
-    smaller = run_smaller(search) if solver == "auto" and search.smaller and search.table.bits else None
-    if smaller is None:
-        return ()
-    return tuple(one for one in select(search, smaller) if len(one.support) == search.sizes[0])
-
-
-def _something(chosen: tuple[Chosen, ...], search: Search, name: Callable[[int], str]) -> Answer:
-    interactions = described(search, chosen, name)
-    found, first, labels, train = chosen[0], interactions[0], search.labels, search.train
-    parts = [one.part for one in chosen]
-    values = search.values({column for one in interactions for column in one.support})
-    whole = prefers_whole_table(parts, values, labels, train)
-    second = held_out_probability(parts, values, labels, train, table=whole)
-    skipped = _skipped(search)
-    return Answer(
-        first.interaction,
-        first.rule,
-        share=float((labels > 0).mean()),
-        solver=first.solver,
-        log_p=found.log_p,
-        noise_rate=_noise_rate(found, first, values, labels),
-        held_out_accuracy=float(((second > 0.5) == (labels[train:] > 0)).mean()),
-        bits=first.bits,
-        rule="table" if parts[0].table else "parity",
-        truth_table=first.truth_table,
-        attention=found.candidate.attention,
-        ties={column: search.table.copies[column] for column in found.support if column in search.table.copies},
-        constant=search.table.constant,
-        attempts=search.attempts,
-        reason=_why_found(found, search, name) + (f"; {skipped}" if skipped else ""),
-        interactions=interactions,
-        joint=fit_joint(parts, values, labels, table=whole),
-        guarantee=_guarantee(search),
-        skipped=skipped,
-        explanation=explanation(interactions, whole, name, skipped=bool(skipped)),
+    known = Known.of(
+        X, target, sizes, question.k is not None, question.alpha, covariates=covariates, unordered=unordered
     )
+    diary = Diary(budget)
+    run(known, diary, question.solver, random)
+    return _Telling(known, diary, list(columns or plain_columns(X.shape[1])), repeated, random).answer()
 
 
-def _noise_rate(found: Chosen, first: FoundInteraction, values: dict[int, ndarray], labels: ndarray) -> float:
-    """Return the share of rows that differ from the parity, or from the more frequent class of their cell."""
-    interaction, rule = found.part.interaction, first.rule
-    if rule is None or not (found.members or found.candidate.table):
-        agreement = float((interaction.chi(values) == labels).mean())
-        return min(agreement, 1 - agreement)
-    return float(((rule.probability(interaction, values) > 0.5) != (labels > 0)).mean())
+@dataclass
+class _Telling:
+    """From what a search knows to what it says."""
 
+    known: Known
+    diary: Diary
+    columns: Sequence[Column]
+    repeated: Repetition | None
+    random: np.random.RandomState
 
-def _why_found(found: Chosen, search: Search, name: Callable[[int], str]) -> str:
-    names, rows = ", ".join(map(name, found.support)), len(search.labels)
-    members = [one.candidate for one in found.members] or [found.candidate]
-    proposed = f"{found.candidate.solver} proposed {names} from {search.train} rows"
-    held_out = f"{rows - search.train} held-out rows confirm it"
-    if found.candidate.table:
-        proposed = f"{found.candidate.solver} proposed the table of {names} from {rows} rows"
-    if not all(one.replicated for one in members):
-        held_out = f"the {rows - search.train} held-out rows are too few to confirm it alone, all {rows} do"
-    return f"{proposed}; {held_out}, and {p_text(found.log_p)} after paying for the search"
+    def answer(self) -> Answer:
+        known = self.known
+        features = known.model_features()
+        design = known.design(features)
+        held = split(known.target, self.random)
+        terms = self._terms(held)
+        expected = self._held_out(features, held)
+        skipped = self._skipped()
+        first = terms[0] if terms else None
+        nearest = self.diary.nearest
+        pure = first is not None and len(terms) == 1 and first.kind in ("parity", "main effect")
+        found = quality(known.target.y[held], expected, known.target.measured)
+        reason = self._why_found(first) if first is not None else self._why_nothing(skipped)
+        return Answer(
+            terms,
+            fit_model(features, design, known.target),
+            share=known.target.share,
+            log_p=first.log_p if first is not None else 0.0 if nearest is None else nearest.log_p,
+            noise_rate=self._noise_rate(),
+            quality=found,
+            rule="majority" if first is None else "parity" if pure else "table",
+            attention=known.accepted[0].attention if known.accepted else None,
+            ties={
+                column: known.table.copies[column]
+                for column, one in enumerate(self.columns)
+                if first is not None and one.place in first.support and column in known.table.copies
+            },
+            constant=known.table.constant,
+            attempts=self.diary.attempts,
+            reason=reason + (f"; {skipped}" if skipped and skipped not in reason else ""),
+            guarantee=self._guarantee(),
+            skipped=skipped,
+            explanation=explanation(terms, found, known.target.measured, skipped=bool(skipped)),
+            repeated="" if self.repeated is None else self.repeated.sentence,
+            candidate=None if first is not None or nearest is None else nearest.support,
+            strongest=known.strongest,
+        )
 
+    def _held_out(self, features: Sequence[Any], held: ndarray) -> ndarray:
+        """Return what a model fitted on the other rows expects of those held out."""
+        known, train = self.known, ~held
+        if not held.any() or not train.any():
+            return np.empty(0)
+        design = known.design(features)
+        model = fit_model(features, design[train], known.target.taken(train))
+        linear = design[held] @ model.coefficients
+        return linear if model.measured else 1 / (1 + np.exp(-linear))
 
-def _nothing(search: Search, name: Callable[[int], str]) -> Answer:
-    share = float((search.labels > 0).mean())
-    held_out = search.labels[search.train :] > 0
-    return Answer(
-        None,
-        None,
-        share=share,
-        solver=None,
-        log_p=0.0 if (best := search.nearest) is None else best.log_p,
-        noise_rate=min(share, 1 - share),
-        held_out_accuracy=float((held_out == (share > 0.5)).mean()) if len(held_out) else math.nan,
-        bits=(),
-        rule="majority",
-        truth_table=[],
-        attention=None,
-        ties={},
-        constant=search.table.constant,
-        attempts=search.attempts,
-        reason=_why_nothing(search, name),
-        interactions=(),
-        joint=None,
-        guarantee=_guarantee(search),
-        skipped=_skipped(search),
-        explanation="no interaction stands out: nothing here explains the label better than its class shares",
-        candidate=None if best is None else best.support,
-    )
+    def _terms(self, held: ndarray) -> tuple[Term, ...]:
+        """Return the terms, the largest drop in deviance first; what each adds is given those before it."""
+        known = self.known
+        groups = told_together(known.accepted)
+        fitted = known.fitted
+        empty = regression(known.design(self._given()), known.target).deviance
+        drops = [self._deviance_without(group) - fitted.deviance for group in groups]
+        order = sorted(range(len(groups)), key=lambda place: (-drops[place], groups[place][0].support))
+        total = max(1e-300, empty - fitted.deviance)
+        y, measured = known.target.y[held], known.target.measured
+        terms: list[Term] = []
+        features = self._given()
+        before = self._held_out(features, held)
+        for place in order:
+            features = list(dict.fromkeys([*features, *(f for one in groups[place] for f in known.features_of(one))]))
+            after = self._held_out(features, held)
+            terms.append(
+                self._term(
+                    groups[place],
+                    share=max(0.0, drops[place]) / total,
+                    adds=gain(y, before, after, measured),
+                    accuracy=quality(y, after, measured).accuracy,
+                )
+            )
+            before = after
+        return tuple(terms)
 
+    def _given(self) -> list[Any]:
+        return [feature for column in self.known.covariates for feature in self.known.own(column)]
 
-def _guarantee(search: Search) -> str:
-    return sentence(search.promised(), k_is_known=search.k_is_known, uneven=search.uneven())
+    def _deviance_without(self, group: Sequence[Candidate]) -> float:
+        known = self.known
+        others = [one for one in known.accepted if one not in group]
+        features = list(dict.fromkeys([*self._given(), *(f for one in others for f in known.features_of(one))]))
+        return regression(known.design(features), known.target).deviance
 
+    def _term(self, group: Sequence[Candidate], *, share: float, adds: float, accuracy: float) -> Term:
+        known, top = self.known, group[0]
+        bits = tuple(dict.fromkeys(bit for one in group for bit in one.interaction.bits))
+        bits = tuple(sorted(bits, key=lambda bit: (bit.column, bit.threshold or 0.0, bit.levels)))
+        support = tuple(sorted({bit.column for bit in bits}))
+        values = known.values(support)
+        chi = top.interaction.chi(values)
+        headings, cells = truth_table(bits, self.columns, known.table.levels, values, known.target)
+        blocks: dict[int, tuple[int, ...]] = {}
+        for one in group:
+            blocks.update(indistinguishable(known, one))
+        names = [column.name for column in self.columns]
+        used = [self.columns[column] for column in support]
+        return Term(
+            tuple(sorted({column.place for column in used})),
+            tuple(dict.fromkeys(column.name for column in used)),
+            kind_of(group, known.accepted),
+            tuple(self.columns[bit.column].describe(bit) for bit in bits),
+            tuple(names[bit.column] for bit in bits),
+            top.estimate,
+            (top.estimate - _Z * top.error, top.estimate + _Z * top.error),
+            float(np.corrcoef(chi, known.target.y)[0, 1]) if np.ptp(chi) else 0.0,
+            top.log_p,
+            share,
+            adds,
+            accuracy,
+            {names[column]: [names[other] for other in others] for column, others in blocks.items()},
+            top.solver,
+            headings,
+            cells,
+            tuple(tuple(names[c] for c in one.support) for one in known.accepted if set(one.support) < set(support)),
+        )
 
-def _skipped(search: Search) -> str:
-    """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
-    unfinished = {k: (search.met(k), seconds) for k, seconds in search.left_out.items()}
-    return skipped_sentence(unfinished, cut_short=search.cut_short)
+    def _noise_rate(self) -> float:
+        known = self.known
+        if known.target.measured:
+            return math.nan
+        return float(((known.fitted.expected > 0.5) != (known.target.y > 0.5)).mean())
 
+    # Sentences
 
-def _why_nothing(search: Search, name: Callable[[int], str]) -> str:
-    table, rows = search.table, len(search.labels)
-    if not table.bits:
-        return "nothing found: every column is constant"
-    if not search.sizes:
-        return f"nothing found: only {table.columns} different columns that vary"
-    smallest = min(search.sizes)
-    needed = rows_needed(search.price(smallest), search.alpha)
-    if rows < needed:
+    def _why_found(self, first: Term) -> str:
+        names, rows = ", ".join(first.columns), self.known.rows
+        beyond = " beyond its parts" if first.kind not in ("main effect", "parity") else ""
+        proposed = f"{first.solver} proposed {names} from {rows} rows"
+        return f"{proposed}; {p_text(first.log_p)}{beyond} after paying for the search"
+
+    def _guarantee(self) -> str:
+        known, found = self.known, {}
+        share = 0.5 if known.target.measured else known.target.share
+        features, rows = len(known.model_features()), known.rows
+        if known.target.groups is not None:
+            rows = int(known.target.groups.max()) + 1
+        for k in known.sizes:
+            price = known.price(k) - math.log(known.level)
+            met = 0.0 if k in self.diary.complete else self.diary.reached.get(k, 2.0)
+            found[k] = promise.promised(rows, share, price, met=met, features=features)
+        spread = None if known.target.measured else math.sqrt(share * (1 - share))
+        uneven = {k for k in known.sizes if k > 2 and self._skew() > _EVEN}
+        return promise.sentence(
+            found, spread=spread, terms=bool(known.accepted), grouped=known.target.groups is not None, uneven=uneven
+        )
+
+    def _skew(self) -> float:
+        """Return the largest |mean| of a question."""
+        words = self.known.table.words
+        ones = np.bitwise_count(words).sum(axis=0, dtype=np.int64)
+        return float(np.abs(1 - 2 * ones / self.known.rows).max(initial=0.0))
+
+    def _skipped(self) -> str:
+        """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
+        unfinished = {k: (self.diary.reached.get(k, 2.0), left) for k, left in self.diary.left_out.items()}
+        return promise.skipped_sentence(unfinished, stopped=self.diary.budget.stopped_by_clock)
+
+    def _why_nothing(self, skipped: str) -> str:
+        known, table, rows = self.known, self.known.table, self.known.rows
+        if not table.bits:
+            return "nothing found: every column is constant"
+        if not known.sizes:
+            return f"nothing found: only {table.columns} different columns that vary"
+        smallest = min(known.sizes)
+        if known.hopeless(smallest):
+            return (
+                f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of "
+                f"{promise.counted(table.columns, 'column')} takes {known.needed_rows(smallest)}"
+            )
+        searched = [k for k in known.sizes if k in self.diary.complete or self.diary.reached.get(k, 2.0) <= 1]
+        if not searched:
+            tried = (
+                self.diary.attempts[-1].outcome if self.diary.attempts else "no solver has a way to search these sizes"
+            )
+            return f"nothing found: {skipped or tried}"
+        text, best = "", self.diary.nearest
+        if best is not None:
+            names = ", ".join(self.columns[column].name for column in best.support)
+            text = f" (strongest candidate, not significant: {names}, corrected {p_text(best.log_p)})"
         return (
-            f"nothing found: {rows} rows are too few: even a noiseless parity of {smallest} of "
-            f"{counted(table.columns, 'column')} takes {needed}"
+            f"nothing found: no parity of {promise.sizes_text(searched)} of "
+            f"{promise.counted(table.columns, 'column')} stands out in {rows} rows{text}"
         )
-    searched = [k for k in search.sizes if search.met(k) <= 1]
-    skipped = _skipped(search)
-    if not searched:
-        tried = (
-            search.attempts[-1].outcome
-            if search.attempts
-            else skipped or "this solver has no way to search these sizes"
+
+
+def explanation(found: Sequence[Term], said: Quality, measured: bool, *, skipped: bool = False) -> str:
+    """Return what explains the target: one parity, one table, main effects, or several terms together.
+
+    With `skipped` not everything was searched, so that nothing is said of all that there may be.
+
+    >>> explanation((), Quality(), measured=False)
+    'no interaction stands out: nothing here explains the label better than its class shares'
+    """
+    what = "target" if measured else "label"
+    if not found:
+        than = "its mean" if measured else "its class shares"
+        return f"no interaction stands out: nothing here explains the {what} better than {than}"
+    searched = " that was searched" if skipped else ""
+    how = f"held-out R² {said.r_squared:.3f}" if measured else f"held-out accuracy {said.accuracy:.3f}"
+    if not measured and not math.isnan(said.auc):
+        how += f" (AUC {said.auc:.3f}, always the more frequent class {said.majority:.3f})"
+    first = found[0]
+    places = {place: name for one in found for place, name in zip(one.support, one.columns, strict=False)}
+    names = ", ".join(name for _, name in sorted(places.items()))
+    if len(found) == 1 and first.k > 2 and first.kind != "parity":
+        return f"no single parity explains the {what}: the table of all values of {names} does, with {how}"
+    if len(found) == 1:
+        return f"the {first.kind} of {names} explains the {what} with {how}; nothing else{searched} adds to it"
+    if all(one.kind == "main effect" for one in found):
+        return (
+            f"main effects of {names}, added up, explain the {what} with {how}; no interaction{searched} adds to them"
         )
-        return f"nothing found: {tried}"
+    together = f"{len(found)} terms share the {what}, of {names}: added up they explain it with {how}"
+    apart = sum(one.k for one in found) == len(places)  # no column in two of them
     return (
-        f"nothing found: no parity of {sizes_text(searched)} of {counted(table.columns, 'column')} stands out in "
-        f"{rows} rows" + _nearest_text(search, name) + (f"; {skipped}" if skipped else "")
+        together
+        if apart and first.kind in ("parity", "main effect")
+        else f"no single parity explains the {what}: {together}"
     )
-
-
-def _nearest_text(search: Search, name: Callable[[int], str]) -> str:
-    """Name the candidate that came nearest, and what was found of fewer columns than were asked for."""
-    text, best = "", search.nearest
-    if best is not None:
-        what = "the table of " if best.table else ""
-        text = f" (strongest candidate, not significant: {what}{', '.join(map(name, best.support))}, "
-        text += f"corrected {p_text(best.log_p)})"
-    fewer = search.answer_among(search.smaller)
-    if fewer is not None:
-        text += f"; of fewer columns {', '.join(map(name, fewer.support))} stands out ({p_text(fewer.log_p)})"
-        text += ": leave k open"
-    return text

@@ -1,4 +1,4 @@
-"""The time a search may take: what a person writes, a deadline that solvers look at, and how far it has come."""
+"""The work a search may do: what a person writes, what is left of it, and how far the search has come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parityscope.core.errors import InvalidInput
 
 Progress = Callable[[float, str], None]
 DEFAULT_SECONDS = 30.0
-now = time.perf_counter  # benchmarks on a busy machine count processor time instead
+EMERGENCY = 5.0  # times its seconds: so long a search may take on a busy machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
 
@@ -55,29 +55,37 @@ def time_text(seconds: float) -> str:
 
 
 @dataclass
-class Clock:
-    """A deadline; `report` tells a listener which share of the time is used and what is going on.
+class Budget:
+    """Work that a search may do, in nominal seconds; `report` tells a listener how much is used and what is going on.
+
+    Every step is charged what it costs on a processor of fixed speed, from the sizes of what it does. So a table and a
+    seed have one answer, on a busy or slow machine too. The clock stops a search only in an emergency, when the same
+    work takes several times as long (`EMERGENCY`), and the answer then says so.
 
     >>> heard = []
-    >>> clock = Clock(60.0, lambda share, doing: heard.append(doing))
-    >>> clock.report("pairs of 40 columns")
-    >>> heard, clock.left > 59
-    (['pairs of 40 columns'], True)
+    >>> budget = Budget(60.0, lambda share, doing: heard.append((share, doing)))
+    >>> budget.charge(15.0)
+    >>> budget.report("pairs of 40 columns")
+    >>> heard, budget.left
+    ([(0.25, 'pairs of 40 columns')], 45.0)
     """
 
     seconds: float
     progress: Progress | None = None
-    started: float = field(default_factory=lambda: now())  # noqa: PLW0108  whichever it is by then
+    spent: float = 0.0
+    stopped_by_clock: bool = False
+    started: float = field(default_factory=lambda: time.perf_counter())  # noqa: PLW0108  looked up when called
 
-    @property
-    def spent(self) -> float:
-        """Seconds since the start."""
-        return now() - self.started
+    def charge(self, seconds: float) -> None:
+        """Count work that was done."""
+        self.spent += seconds
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, negative after it."""
-        return self.seconds - self.spent
+        """Nominal seconds that are left, negative when nothing is."""
+        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 10:
+            self.stopped_by_clock = True
+        return -1.0 if self.stopped_by_clock else self.seconds - self.spent
 
     def report(self, doing: str) -> None:
         """Tell the listener, if there is one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from parityscope.core.files import write_atomically
 from parityscope.fit.answer import Answer, Question, ask
 from parityscope.fit.clock import Progress
-from parityscope.fit.interactions.findings import Finding
+from parityscope.fit.interactions.terms import Term
 from parityscope.fit.saved import SavedModel, saved_model
 from parityscope.fit.tables.coding import Coded
 from parityscope.fit.tables.prepared import Prepared, prepare
@@ -28,20 +29,24 @@ class TableFit:
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
     >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
     >>> fitted = fit_file(path, "fault")
-    >>> fitted.bits, fitted.findings[0].truth_table[1]["values"]
+    >>> fitted.bits, fitted.findings[0].cells()[1]["values"]
     (['shift = night'], {'shift': 'night'})
     """
 
     path: Path
     target: str
-    classes: tuple[str, str]
+    classes: tuple[str, str] | None  # None for a measured target
     answer: Answer
     coded: Coded
-    findings: tuple[Finding, ...]  # every interaction, the strongest evidence first
     notes: tuple[str, ...]  # what to know before reading the answer
     rows: int
     features: int  # columns of the file besides the target
     seconds: float
+
+    @property
+    def findings(self) -> tuple[Term, ...]:
+        """Every term, the largest share of what is explained first."""
+        return self.answer.interactions
 
     @property
     def columns(self) -> list[str]:
@@ -70,8 +75,9 @@ class TableFit:
             "columns": self.columns,
             "k": len(answer.support),
             "accuracy": None if math.isnan(answer.held_out_accuracy) else answer.held_out_accuracy,
+            "quality": answer.quality.to_json(),
             "p_value": answer.p_value,
-            "noise_rate": answer.noise_rate,
+            "noise_rate": None if math.isnan(answer.noise_rate) else answer.noise_rate,
             "bits": self.bits,
             "interactions": [finding.to_json() for finding in self.findings],
             "candidate": self._candidate(),
@@ -82,10 +88,10 @@ class TableFit:
             "reason": answer.reason,
             "rule": answer.rule,
             "target": self.target,
-            "classes": list(self.classes),
+            "classes": None if self.classes is None else list(self.classes),
             "rows": self.rows,
             "features": self.features,
-            "truth_table": first.truth_table if first else [],
+            "truth_table": first.cells() if first else [],
             "ties": {self._name(c): [self._name(other) for other in others] for c, others in answer.ties.items()},
             "ignored": self.ignored,
             "notes": list(self.notes),
@@ -102,16 +108,17 @@ class TableFit:
         >>> [column.name for column in fit_file(path, "fault").model().columns]
         ['shift']
         """
+        accuracy = self.answer.held_out_accuracy
         return saved_model(
-            self.answer.joint,
+            self.answer.model,
             self.coded.columns,
-            words=[finding.bits for finding in self.findings],
+            terms=tuple(" ⊕ ".join(finding.bits) for finding in self.findings),
             data=self.path.name,
             rows=self.rows,
             target=self.target,
             classes=self.classes,
             share=self.answer.share,
-            held_out_accuracy=self.answer.held_out_accuracy,
+            held_out_accuracy=0.0 if math.isnan(accuracy) else accuracy,
             guarantee=self.answer.guarantee,
         )
 
@@ -135,8 +142,12 @@ def fit_file(
     max_k: int = 10,
     budget: str | float | None = None,
     seed: int = 0,
+    solver: str = "auto",
+    alpha: float = 0.01,
     missing: str = "refuse",
     positive: str | None = None,
+    group: str | None = None,
+    adjust: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> TableFit:
     """Read a table, look for the interactions that decide its target column, and return what was found.
@@ -149,8 +160,8 @@ def fit_file(
     >>> fitted.bits, fitted.answer.held_out_accuracy
     (['a = 1', 'c = 1'], 1.0)
     """
-    question, started = Question(k, max_k, budget=budget), time.perf_counter()
-    known = prepare(path, target, missing=missing, positive=positive)
+    question, started = Question(k, max_k, solver, alpha, budget), time.perf_counter()
+    known = prepare(path, target, missing=missing, positive=positive, group=group, adjust=adjust)
     answer = answer_for(known, question, seed, progress)
     return described(known, answer, time.perf_counter() - started)
 
@@ -165,11 +176,22 @@ def answer_for(known: Prepared, question: Question, seed: int = 0, progress: Pro
     (0,)
     """
     random, coded = np.random.RandomState(seed), known.coded
-    return ask(question, coded.X, known.labels, random, known.name, progress, coded.unordered)
+    return ask(
+        question,
+        coded.X,
+        known.labels,
+        random,
+        coded.columns,
+        progress,
+        coded.unordered,
+        groups=known.groups,
+        covariates=known.covariates,
+        measured=known.classes is None,
+    )
 
 
 def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
-    """Return an answer in the words of its table.
+    """Return an answer with what is known of its table.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
@@ -178,10 +200,9 @@ def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
     >>> described(known, answer_for(known, Question(max_k=1)), seconds=0.1).columns
     ['shift']
     """
-    X, labels, columns = known.coded.X, known.labels, known.coded.columns
-    findings = tuple(Finding.of(one, columns, X, labels) for one in answer.interactions)
-    notes = [*known.notes, *answer.tie_sentences(known.name)]
-    if not findings:
+    first = [answer.repeated] if answer.repeated else []
+    notes = [*first, *known.notes, *answer.tie_sentences(known.coded.columns)]
+    if not answer.interactions:
         notes.append(answer.nothing_sentence)
     return TableFit(
         known.path,
@@ -189,9 +210,8 @@ def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
         known.classes,
         answer,
         known.coded,
-        findings,
         tuple(notes),
-        len(labels),
+        len(known.labels),
         known.features,
         seconds,
     )

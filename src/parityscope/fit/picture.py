@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.fit.files import TableFit
-from parityscope.fit.interactions.findings import Finding
+from parityscope.fit.interactions.terms import Term
 
 _NAMED_BARS = 32
 _MOST_PANELS = 6
@@ -33,7 +33,7 @@ def interaction_figure(fitted: TableFit) -> Figure:
         axes.text(0.5, 0.5, "nothing found", ha="center", va="center", fontsize=14)
         axes.set_axis_off()
         return figure
-    label = f"share of {fitted.target} = {fitted.classes[1]}"
+    label = fitted.target if fitted.classes is None else f"share of {fitted.target} = {fitted.classes[1]}"
     width = max(6.0 if _is_map(one) else min(14.0, 1.5 + 0.35 * len(one.truth_table)) for one in findings)
     figure, grid = new_figure(max(6.0, width), 4.5 * len(findings), len(findings), squeeze=False)
     for place, (finding, axes) in enumerate(zip(findings, grid[:, 0], strict=True)):
@@ -45,19 +45,18 @@ def interaction_figure(fitted: TableFit) -> Figure:
     return figure
 
 
-def _title(place: int, finding: Finding, panels: int) -> str:
-    names, accuracy = " × ".join(finding.columns), f"held-out accuracy {finding.found.accuracy:.3f}"
-    if panels == 1:
-        return f"{names}: {accuracy}"
-    return f"{place + 1}. {names}: adds {finding.found.adds:.2g} bits per row, {accuracy}"
+def _title(place: int, finding: Term, panels: int) -> str:
+    names = " × ".join(finding.columns)
+    accuracy = "" if math.isnan(finding.accuracy) else f": held-out accuracy {finding.accuracy:.3f}"
+    return f"{names}{accuracy}" if panels == 1 else f"{place + 1}. {names}: {finding.share:.0%} of what is explained"
 
 
-def _is_map(finding: Finding) -> bool:
-    return len(finding.columns) == 2 and len(finding.truth_table[0]["values"]) == 2
+def _is_map(finding: Term) -> bool:
+    return len(finding.columns) == 2 == len(finding.headings)
 
 
-def _map(figure: Figure, axes: Axes, finding: Finding, label: str) -> None:
-    table = finding.truth_table
+def _map(figure: Figure, axes: Axes, finding: Term, label: str) -> None:
+    table = finding.cells()
     first, second = table[0]["values"]
     rows, columns = (list(dict.fromkeys(cell["values"][name] for cell in table)) for name in (first, second))
     grid = [[math.nan] * len(columns) for _ in rows]
@@ -68,9 +67,13 @@ def _map(figure: Figure, axes: Axes, finding: Finding, label: str) -> None:
             axes.text(x, y, "no rows", ha="center", va="center", fontsize=9)
             continue
         grid[y][x] = share
-        ink = "black" if share > 0.6 else "white"
-        axes.text(x, y, f"{share:.0%}\n{cell['rows']} rows", ha="center", va="center", color=ink)
-    image = axes.imshow(grid, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
+        shown = f"{share:.0%}" if label.startswith("share") else f"{share:.3g}"
+        axes.text(
+            x, y, f"{shown}\n{cell['rows']} rows", ha="center", va="center", color="black", backgroundcolor="#ffffffb0"
+        )
+    known = [cell["share"] for cell in table if cell["share"] is not None]
+    low, high = (0.0, 1.0) if min(known) >= 0 and max(known) <= 1 else (min(known), max(known))
+    image = axes.imshow(grid, cmap=HEAT, vmin=low, vmax=high, aspect="auto")
     axes.set(
         xlabel=second,
         ylabel=first,
@@ -84,12 +87,14 @@ def _map(figure: Figure, axes: Axes, finding: Finding, label: str) -> None:
     figure.colorbar(image, ax=axes, label=label)
 
 
-def _bars(axes: Axes, finding: Finding, label: str) -> None:
-    table = finding.truth_table
+def _bars(axes: Axes, finding: Term, label: str) -> None:
+    table = finding.cells()
     shares = [0.0 if cell["share"] is None else cell["share"] for cell in table]
     axes.bar(range(len(table)), shares, color=[colour(0) if share > 0.5 else colour(1) for share in shares])
     axes.axhline(0.5, color="#888888", linewidth=0.8)
-    axes.set(ylabel=label, ylim=(0, 1), xlim=(-0.6, len(table) - 0.4))
+    axes.set(ylabel=label, xlim=(-0.6, len(table) - 0.4))
+    if label.startswith("share"):
+        axes.set_ylim(0, 1)
     if len(table) <= _NAMED_BARS:
         names = ["\n".join(cell["values"].values()) for cell in table]
         axes.set_xticks(range(len(table)), names, fontsize=8)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
+from parityscope.fit.model import quality
 from parityscope.fit.saved import SavedModel
 from parityscope.fit.tables.column import Column
 from parityscope.fit.tables.reading import read_table
@@ -25,26 +26,37 @@ class Predictions:
     """What a model says of every row of a file; None where a row lacks a value that it needs.
 
     >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
-    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", columns=(), parts=(), weights=())
+    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", terms=(), columns=(), constant=0, features=())
     >>> said = Predictions(model, np.array([0.2, np.nan]), None)
     >>> said.classes, said.to_csv()
     (['no', None], 'prediction,P(fault = yes)\\nno,0.2\\n,\\n')
     """
 
     model: SavedModel
-    probability: ndarray  # of the second class, NaN where nothing can be said
-    accuracy: float | None  # where the file has the target too
+    probability: ndarray  # of the second class, or the expected target; NaN where nothing can be said
+    accuracy: float | None  # where the file has the target too; R² of a measured one
+    threshold: float = 0.5  # a probability above it is the second class
 
     @property
     def classes(self) -> list[str | None]:
-        """The more probable class of every row."""
+        """The class of every row, or the expected target as text."""
+        if self.model.classes is None:
+            return [None if math.isnan(one) else f"{one:.6g}" for one in self.probability.tolist()]
         first, second = self.model.classes
-        return [None if math.isnan(one) else second if one > 0.5 else first for one in self.probability.tolist()]
+        chosen = self.probability > self.threshold
+        return [
+            None if math.isnan(one) else second if up else first
+            for one, up in zip(self.probability.tolist(), chosen.tolist(), strict=True)
+        ]
 
     def to_csv(self) -> str:
         """Return a line per row."""
         written = io.StringIO()
         writer = csv.writer(written, lineterminator="\n")
+        if self.model.classes is None:
+            writer.writerow(["prediction"])
+            writer.writerows([[one or ""] for one in self.classes])
+            return written.getvalue()
         writer.writerow(["prediction", f"P({self.model.target} = {self.model.classes[1]})"])
         for name, share in zip(self.classes, self.probability.tolist(), strict=True):
             writer.writerow(["", ""] if name is None else [name, f"{share:.6g}"])
@@ -54,7 +66,7 @@ class Predictions:
         """Return the object that `predict --json` prints."""
         return {
             "target": self.model.target,
-            "classes": list(self.model.classes),
+            "classes": None if self.model.classes is None else list(self.model.classes),
             "rows": len(self.probability),
             "prediction": self.classes,
             "probability": [
@@ -64,11 +76,14 @@ class Predictions:
         }
 
 
-def predict_file(model: SavedModel, path: Path, *, skip_missing: bool = False) -> Predictions:
+def predict_file(
+    model: SavedModel, path: Path, *, skip_missing: bool = False, threshold: float | None = None
+) -> Predictions:
     """Return what a model says of a file, which needs the columns that the model looks at, and no others.
 
     A missing value becomes what it became when the model was fitted; where nothing was chosen then, it is refused, or
-    with `skip_missing` the row stays without a prediction.
+    with `skip_missing` the row stays without a prediction. `threshold` is the probability above which a row is of the
+    second class: 0.5 unless told, for rare classes rather their share.
 
     >>> import tempfile
     >>> from parityscope.fit.files import fit_file
@@ -93,8 +108,9 @@ def predict_file(model: SavedModel, path: Path, *, skip_missing: bool = False) -
         )
     probability = np.full(table.rows, np.nan)
     known = [values[complete] for values in numbers]
-    probability[complete] = model.probability(known) if numbers else model.share
-    return Predictions(model, probability, _accuracy(model, table, probability))
+    probability[complete] = model.expected(known, int(complete.sum()))
+    cut = 0.5 if threshold is None else threshold
+    return Predictions(model, probability, _accuracy(model, table, probability, cut), cut)
 
 
 def _numbers(column: Column, table: Table, path: Path) -> ndarray:
@@ -113,7 +129,7 @@ def _numbers(column: Column, table: Table, path: Path) -> ndarray:
     return np.asarray(column.numbers(values), dtype=float)
 
 
-def _accuracy(model: SavedModel, table: Table, probability: ndarray) -> float | None:
+def _accuracy(model: SavedModel, table: Table, probability: ndarray, threshold: float) -> float | None:
     """Return how often the prediction is right, of the rows that have both it and a class."""
     if model.target not in table.names:
         return None
@@ -122,5 +138,7 @@ def _accuracy(model: SavedModel, table: Table, probability: ndarray) -> float | 
     told = ~is_missing(values) & ~np.isnan(probability)
     if not told.any():
         return None
+    if model.classes is None:
+        return quality(values[told].astype(float), probability[told], measured=True).r_squared
     second = np.array([spelled(value, table.words.get(place)) == model.classes[1] for value in values[told].tolist()])
-    return float(((probability[told] > 0.5) == second).mean())
+    return float(((probability[told] > threshold) == second).mean())

@@ -15,11 +15,11 @@ import parityscope
 from parityscope.core.errors import InvalidInput
 from parityscope.core.files import write_atomically
 from parityscope.fit.bits.bits import Bit
-from parityscope.fit.interactions.joint import JointRule, Part
-from parityscope.fit.interactions.rules import Interaction, Rule
+from parityscope.fit.interactions.interaction import Feature, Ramp
+from parityscope.fit.model import AdditiveModel
 from parityscope.fit.tables.column import Column, Kind
 
-VERSION = 1
+VERSION = 2
 
 
 class _Saved(BaseModel):
@@ -27,7 +27,7 @@ class _Saved(BaseModel):
 
 
 class SavedColumn(_Saved):
-    """A column that the rule looks at: what its numbers stand for, and what a missing value becomes.
+    """A column that the model looks at: what its numbers stand for, and what a missing value becomes.
 
     >>> column = SavedColumn.of(Column("shift", 4, "text", {0.0: "day", 1.0: "night"}))
     >>> column.words, column.column().spelled(1.0)
@@ -50,43 +50,41 @@ class SavedColumn(_Saved):
         return Column(self.name, 0, self.kind, None if self.words is None else dict(self.words), self.missing_becomes)
 
 
-class SavedBit(_Saved):
-    """A question about one of the model's columns: is it above a threshold, or one of some values?
+class SavedFactor(_Saved):
+    """A sign from a question about one of the model's columns (above a threshold, or one of some levels), or a ramp.
 
-    >>> SavedBit(column=0, levels=(1.0,)).bit()
+    >>> SavedFactor(column=0, levels=(1.0,)).factor()
     Bit(column=0, threshold=None, levels=(1.0,))
     """
 
     column: int
     threshold: float | None = None
-    levels: tuple[float, ...] = ()
-    values: tuple[float, ...] | None = None  # all of the column's, where they are few
+    levels: tuple[float, ...] | None = None
+    ramp: tuple[float, float] | None = None
 
-    def bit(self) -> Bit:
-        """Return the question."""
-        return Bit(self.column, self.threshold, self.levels)
+    @classmethod
+    def of(cls, factor: Bit | Ramp, places: dict[int, int]) -> SavedFactor:
+        """Return what is kept of a factor."""
+        if isinstance(factor, Ramp):
+            return cls(column=places[factor.column], ramp=(factor.low, factor.high))
+        return cls(column=places[factor.column], threshold=factor.threshold, levels=factor.levels or None)
+
+    def factor(self) -> Bit | Ramp:
+        """Return the factor."""
+        if self.ramp is not None:
+            return Ramp(self.column, *self.ramp)
+        return Bit(self.column, self.threshold, self.levels or ())
 
 
-class SavedPart(_Saved):
-    """One interaction: its questions in words and in numbers, and how often each case had the second class.
+class SavedFeature(_Saved):
+    """A product of factors and its coefficient: what it adds to the log-odds, or to a measured target.
 
-    >>> part = SavedPart(words=("hot = 1",), bits=(SavedBit(column=0, levels=(1.0,)),), by_parity=(0.1, 0.9))
-    >>> part.interaction().shape
-    (2,)
+    >>> SavedFeature(factors=(SavedFactor(column=0, threshold=0.5),), coefficient=1.5).coefficient
+    1.5
     """
 
-    words: tuple[str, ...]
-    bits: tuple[SavedBit, ...]
-    by_parity: tuple[float, float]
-    by_cell: tuple[float, ...] | None = None
-
-    def interaction(self) -> Interaction:
-        """Return the interaction."""
-        return _interaction(self.bits)
-
-    def rule(self) -> Rule:
-        """Return the frequencies."""
-        return Rule(np.array(self.by_parity), None if self.by_cell is None else np.array(self.by_cell))
+    factors: tuple[SavedFactor, ...]
+    coefficient: float
 
 
 class SavedModel(_Saved):
@@ -103,15 +101,14 @@ class SavedModel(_Saved):
     data: str
     rows: int
     target: str
-    classes: tuple[str, str]
-    share: float  # of the second class
-    held_out_accuracy: float
+    classes: tuple[str, str] | None = None  # None for a measured target
+    share: float  # of the second class, or the mean
+    held_out_accuracy: float  # R² of a measured target
     guarantee: str
+    terms: tuple[str, ...]  # in words
     columns: tuple[SavedColumn, ...]
-    parts: tuple[SavedPart, ...]
-    weights: tuple[float, ...]  # of a constant and of every part's log-odds
-    whole_table: tuple[SavedBit, ...] | None = None  # all columns as one table, where that predicts better
-    by_cell: tuple[float, ...] | None = None
+    constant: float
+    features: tuple[SavedFeature, ...]
 
     @classmethod
     def read(cls, path: Path) -> SavedModel:
@@ -139,62 +136,32 @@ class SavedModel(_Saved):
         text = re.sub(r"\[\n\s+([^\[\]{}]*?)\n\s+\]", lambda found: "[" + re.sub(r"\n\s+", " ", found[1]) + "]", text)
         write_atomically(path, text.encode() + b"\n")
 
-    def probability(self, columns: Sequence[ndarray]) -> ndarray:
-        """Return P(second class) of every row, from the numbers of the model's columns."""
-        if not self.parts:
-            return np.full(len(columns[0]) if columns else 0, self.share)
-        return self._rule().probability(dict(enumerate(columns)))
-
-    def _rule(self) -> JointRule:
-        parts = tuple(Part(part.interaction(), part.by_cell is not None) for part in self.parts)
-        everything = None if self.whole_table is None else _interaction(self.whole_table)
-        cells = None if self.by_cell is None else np.array(self.by_cell)
-        return JointRule(parts, tuple(part.rule() for part in self.parts), np.array(self.weights), everything, cells)
+    def expected(self, columns: Sequence[ndarray], rows: int) -> ndarray:
+        """Return P(second class), or the expected target, of every row, from the numbers of the model's columns."""
+        features: list[Feature] = [tuple(factor.factor() for factor in one.factors) for one in self.features]
+        coefficients = np.array([self.constant, *(one.coefficient for one in self.features)])
+        model = AdditiveModel(tuple(features), coefficients, self.classes is None)
+        return model.expected(dict(enumerate(columns)), rows)
 
 
-def saved_model(
-    rule: JointRule | None, columns: Sequence[Column], *, words: Sequence[Sequence[str]], **known: Any
-) -> SavedModel:
-    """Return the model of a rule; `columns` are all that were searched, of which it keeps those it needs.
+def saved_model(model: AdditiveModel, columns: Sequence[Column], **known: Any) -> SavedModel:
+    """Return what is kept of a model; `columns` are all that were searched, of which it keeps those it needs.
 
-    >>> single = Interaction((Bit(1, levels=(1.0,)),), ((0.0, 1.0),))
-    >>> rule = JointRule((Part(single, False),), (Rule(np.array([0.1, 0.9])),), np.array([0.0, 1.0]))
-    >>> known = dict(data="faults.csv", rows=4, target="fault", classes=("no", "yes"), share=0.5)
-    >>> columns = [Column("cold", 0), Column("hot", 1)]
-    >>> model = saved_model(rule, columns, words=[["hot = 1"]], held_out_accuracy=0.9, guarantee="", **known)
-    >>> [column.name for column in model.columns], model.probability([np.array([0.0, 1.0])]).tolist()
-    (['hot'], [0.1, 0.9])
+    >>> model = AdditiveModel(((Bit(1, levels=(1.0,)),),), np.array([0.0, -2.0]), measured=False)
+    >>> known = dict(data="faults.csv", rows=4, target="fault", classes=("no", "yes"), share=0.5, terms=("hot = 1",))
+    >>> saved = saved_model(model, [Column("cold", 0), Column("hot", 1)], held_out_accuracy=0.9, guarantee="", **known)
+    >>> [column.name for column in saved.columns], saved.expected([np.array([0.0, 1.0])], 2).round(2).tolist()
+    (['hot'], [0.12, 0.88])
     """
-    made_by = f"parityscope {parityscope.__version__}"
-    if rule is None:
-        return SavedModel(made_by=made_by, columns=(), parts=(), weights=(), **known)
-    places = {column: index for index, column in enumerate(rule.columns)}
-    parts = tuple(
-        SavedPart(
-            words=tuple(questions),
-            bits=_bits(part.interaction, places),
-            by_parity=tuple(one.by_parity.tolist()),
-            by_cell=None if one.by_cell is None else tuple(one.by_cell.tolist()),
-        )
-        for part, one, questions in zip(rule.parts, rule.rules, words, strict=True)
+    places = {column: index for index, column in enumerate(model.columns)}
+    features = tuple(
+        SavedFeature(factors=tuple(SavedFactor.of(factor, places) for factor in feature), coefficient=coefficient)
+        for feature, coefficient in zip(model.features, model.coefficients[1:].tolist(), strict=True)
     )
     return SavedModel(
-        made_by=made_by,
-        columns=tuple(SavedColumn.of(columns[column]) for column in rule.columns),
-        parts=parts,
-        weights=tuple(rule.weights.tolist()),
-        whole_table=None if rule.everything is None else _bits(rule.everything, places),
-        by_cell=None if rule.by_cell is None else tuple(rule.by_cell.tolist()),
+        made_by=f"parityscope {parityscope.__version__}",
+        columns=tuple(SavedColumn.of(columns[column]) for column in model.columns),
+        constant=float(model.coefficients[0]),
+        features=features,
         **known,
     )
-
-
-def _bits(interaction: Interaction, places: dict[int, int]) -> tuple[SavedBit, ...]:
-    return tuple(
-        SavedBit(column=places[bit.column], threshold=bit.threshold, levels=bit.levels, values=values)
-        for bit, values in zip(interaction.bits, interaction.levels, strict=True)
-    )
-
-
-def _interaction(bits: Sequence[SavedBit]) -> Interaction:
-    return Interaction(tuple(bit.bit() for bit in bits), tuple(bit.values for bit in bits))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parityscope.fit.bits.packed import TwoClasses
-from parityscope.fit.clock import Clock
+from parityscope.fit.clock import Budget
 from parityscope.fit.solvers.collision import Collider, _Join, _joined, _members
 from parityscope.fit.solvers.collision_plan import GRID, Books, plan_for
 
@@ -52,7 +52,7 @@ def test_a_join_meets_every_pair_of_equal_keys_once(sizes, key_bits):
 def test_every_size_and_either_sign(k, sign):
     support = (3, 11, 17, 29, 38, 41)[:k]
     search = collider(planted(48, support, 900, 90, seed=k, sign=sign))
-    search.run(plan_for(48, k, 900, 0.7), missed=1e-3, clock=Clock(60.0))
+    search.run(plan_for(48, k, 900, 0.7), missed=1e-3, budget=Budget(60.0))
     assert search.best[0].bits == support
     assert search.best[0].strength == pytest.approx(sign * 0.8, abs=0.01)
 
@@ -64,7 +64,7 @@ def test_bits_of_one_column_never_meet():
     labels = (signs[4] * signs[31] * signs[50]).astype(np.int8)  # columns 1, 10 and 16
     labels[:60] *= -1
     search = collider(TwoClasses.from_signs(signs, labels), owner=np.repeat(np.arange(20), 3))
-    search.run(plan_for(20, 3, 900, 0.7, bits_per_column=3), missed=1e-3, clock=Clock(60.0))
+    search.run(plan_for(20, 3, 900, 0.7, bits_per_column=3), missed=1e-3, budget=Budget(60.0))
     assert search.best[0].bits == (4, 31, 50)
     assert all(len({bit // 3 for bit in one.bits}) == 3 for one in search.best)
 
@@ -76,7 +76,7 @@ def test_columns_that_are_nearly_constant_do_not_fill_the_buckets():
     labels = np.prod(signs[[7, 90, 300]], axis=0)
     labels[random.permutation(1000)[:100]] *= -1
     search = collider(TwoClasses.from_signs(signs, labels.astype(np.int8)))
-    search.run(plan_for(400, 3, 1000, 0.7), missed=0.01, clock=Clock(60.0))
+    search.run(plan_for(400, 3, 1000, 0.7), missed=0.01, budget=Budget(60.0))
     # Columns that are almost always 0 change a parity in a few rows only: the plain one is the strongest.
     assert search.best[0].bits == (7, 90, 300)
 
@@ -87,7 +87,7 @@ def test_the_books_promise_no_more_than_rounds_find():
     plan = plan_for(60, 3, 600, 0.5)
     for seed in range(searches):
         search = collider(planted(60, (5, 23, 51), 600, 150, seed), seed)
-        search.run(plan, missed=0.3, clock=Clock(60.0))
+        search.run(plan, missed=0.3, budget=Budget(60.0))
         met = (5, 23, 51) in search.found
         missed += not met
         if not met:

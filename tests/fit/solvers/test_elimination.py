@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parityscope.fit.bits.encoding import encode
-from parityscope.fit.clock import Clock
+from parityscope.fit.clock import Budget
 from parityscope.fit.solvers.elimination import EliminationBooks, Eliminator, solve
 
 
@@ -14,7 +14,7 @@ def test_full_rank_systems_are_solved(unknowns):
     rows = random.randint(2, size=(3, unknowns + 30, unknowns)).astype(np.uint8)
     hidden = random.randint(2, size=(3, unknowns)).astype(np.uint8)
     right = (np.einsum("sru,su->sr", rows.astype(int), hidden) % 2).astype(np.uint8)
-    solution, full_rank = solve(rows, right)
+    solution, full_rank, _ = solve(rows, right)
     assert full_rank.all()
     assert (solution == hidden).all()
 
@@ -23,7 +23,7 @@ def test_underdetermined_systems_get_some_solution_and_are_not_of_full_rank():
     random = np.random.RandomState(0)
     rows = random.randint(2, size=(2, 20, 40)).astype(np.uint8)
     right = (np.einsum("sru,su->sr", rows.astype(int), random.randint(2, size=(2, 40))) % 2).astype(np.uint8)
-    solution, full_rank = solve(rows, right)
+    solution, full_rank, _ = solve(rows, right)
     assert not full_rank.any()
     assert (np.einsum("sru,su->sr", rows.astype(int), solution) % 2 == right).all()
 
@@ -39,7 +39,7 @@ def test_ten_of_two_hundred_from_few_rows_and_negated_labels():
     X = np.random.RandomState(1).randint(2, size=(260, 200))
     for negated in (0, 1):
         solver = eliminator(X, X[:, support].sum(axis=1) % 2 ^ negated, 10)
-        solver.run(200, samples=2, clock=Clock(60.0))
+        solver.run(200, samples=2, budget=Budget(60.0))
         assert solver.best.bits == support
         assert abs(solver.best.strength) == pytest.approx(1.0)
 
@@ -48,7 +48,7 @@ def test_a_little_noise_is_survived_by_sampling_subsets():
     random = np.random.RandomState(2)
     X = random.randint(2, size=(1000, 100))
     solver = eliminator(X, X[:, [1, 5, 30]].sum(axis=1) % 2 ^ (random.rand(1000) < 0.03), 10)
-    solver.run(50, samples=200, clock=Clock(60.0))
+    solver.run(50, samples=200, budget=Budget(60.0))
     assert solver.best.bits == (1, 5, 30)
     assert abs(solver.best.strength) == pytest.approx(0.94, abs=0.03)
 
@@ -56,14 +56,14 @@ def test_a_little_noise_is_survived_by_sampling_subsets():
 def test_splits_of_a_category_are_put_together():
     X = np.random.RandomState(0).randint(3, size=(300, 6))
     solver = eliminator(X, (np.isin(X[:, 2], (1, 2)) ^ (X[:, 4] == 1)).astype(int), 4)
-    solver.run(6, samples=5, clock=Clock(60.0))
+    solver.run(6, samples=5, budget=Budget(60.0))
     assert [solver.table.bits[i].levels for i in solver.best.bits] == [(1.0, 2.0), (1.0,)]
 
 
 def test_dense_solutions_are_not_sparse_parities():
     random = np.random.RandomState(3)
     solver = eliminator(random.randint(2, size=(31, 30)), random.randint(2, size=31), 2)
-    solver.run(30, samples=3, clock=Clock(60.0))
+    solver.run(30, samples=3, budget=Budget(60.0))
     assert solver.best is None
 
 
@@ -75,7 +75,7 @@ def test_the_books_promise_no_more_than_samples_find():
         flips = np.zeros(300, dtype=int)
         flips[random.permutation(300)[:15]] = 1  # correlation 0.9 exactly
         solver = eliminator(X, X[:, [2, 11, 25]].sum(axis=1) % 2 ^ flips, 3, seed)
-        solver.run(20, samples=samples, clock=Clock(60.0))
+        solver.run(20, samples=samples, budget=Budget(60.0))
         found += solver.best is not None and solver.best.bits == (2, 11, 25)
     books = EliminationBooks(30, 300, (3,))
     books.enter(20, samples)

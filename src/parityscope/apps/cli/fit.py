@@ -19,7 +19,8 @@ def fit(
         typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .txt, plain or .gz, .parquet, or PLINK's .bed."),
     ],
     target: Annotated[
-        str | None, typer.Option(help="The column with the two classes; of a .bed, its phenotype if none is named.")
+        str | None,
+        typer.Option(help="The column to explain: two classes, or measured numbers; of a .bed its phenotype."),
     ] = None,
     positive: Annotated[
         str | None, typer.Option(metavar="CLASS", help="The class to explain, against all others together.")
@@ -27,11 +28,22 @@ def fit(
     missing: Annotated[
         str, typer.Option(help="Where values are missing: refuse, drop (those rows), median, or category (their own).")
     ] = "refuse",
+    group: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Rows with the same value here may depend on each other.")
+    ] = None,
+    adjust: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Take the effect of this column out, and do not search it; repeatable."),
+    ] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, help="How many columns interact; otherwise chosen.")] = None,
     max_k: Annotated[int, typer.Option("--max-k", min=1, help="At most so many, when --k is not given.")] = 10,
-    budget: Annotated[str, typer.Option(help="The time that the search may take: 30s, 5m, 2h.")] = "30s",
+    solver: Annotated[
+        str, typer.Option(help="auto, or one alone: exhaustive, collision, elimination, attention.")
+    ] = "auto",
+    alpha: Annotated[float, typer.Option(help="The probability of any false term that is allowed.")] = 0.01,
+    budget: Annotated[str, typer.Option(help="The work that the search may do: 30s, 5m, 2h.")] = "30s",
     seed: Annotated[int, typer.Option(min=0, help="Which rows are held out, and how solvers start.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for fit.json and interaction.png.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for fit.json, interaction.png and report.html.")] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the model in this file, for `predict`.")
     ] = None,
@@ -58,8 +70,12 @@ def fit(
             max_k=max_k,
             budget=budget,
             seed=seed,
+            solver=solver,
+            alpha=alpha,
             missing=missing,
             positive=positive,
+            group=group,
+            adjust=adjust or (),
             progress=searching,
         )
     if save is not None:
@@ -86,6 +102,9 @@ def predict(
     missing: Annotated[
         str, typer.Option(help="A value is missing, and none was when fitting: refuse, or drop (no prediction).")
     ] = "refuse",
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="The second class is named above this probability (0.5).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Predict the classes of a table by a model that `fit --save` kept.
@@ -101,7 +120,7 @@ def predict(
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"unknown choice {missing!r} for missing values: use refuse or drop")
-    said = predict_file(SavedModel.read(model), data, skip_missing=missing == "drop")
+    said = predict_file(SavedModel.read(model), data, skip_missing=missing == "drop", threshold=threshold)
     if out is not None:
         write_atomically(out, said.to_csv().encode())
     if as_json:

@@ -142,7 +142,7 @@ class Tables:
         fitted = described(known, answer, time.perf_counter() - started)
         found = fitted.to_json()
         for one, finding in zip(found["interactions"], fitted.findings, strict=True):
-            one["p"] = p_text(finding.found.log_p)
+            one["p"] = p_text(finding.log_p)
         code = {"snippet": _snippet(kept.name, settings), "command": _command(kept.name, settings)}
         return {**found, **code, "shown": _SHOWN}
 
@@ -179,7 +179,7 @@ def _snippet(name: str, settings: FitSettings) -> str:
         f"fitted = fit_file(\n    Path({name!r}), {settings.target!r}, max_k={settings.max_k}, "
         f'budget="{settings.seconds}s", seed={settings.seed}{settings.options()}\n)\n'
         "for finding in fitted.findings:\n"
-        "    print(finding.bits, finding.found.p_value, finding.found.adds)\n"
+        "    print(finding.bits, finding.p_value, finding.adds)\n"
         "    print(finding.truth_table)\n"
         "print(fitted.answer.guarantee)\n"
     )

@@ -15,7 +15,8 @@ from parityscope.fit.tables.table import listed
 
 if TYPE_CHECKING:
     from parityscope.fit.files import TableFit
-    from parityscope.fit.interactions.findings import Finding
+    from parityscope.fit.interactions.terms import Term
+    from parityscope.fit.model import Quality
     from parityscope.fit.predicting import Predictions
 
 
@@ -42,11 +43,11 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
         _show_finding(console, fitted, finding, number, limit)
     if len(fitted.findings) > 1:
         _say(console, answer.explanation)
+    noise = "" if math.isnan(answer.noise_rate) else f" · label noise {answer.noise_rate:.1%}"
     _say(
         console,
-        f"{_accuracy(answer.held_out_accuracy)} · {p_text(answer.log_p)} after the search"
-        f" · label noise {answer.noise_rate:.1%} · {fitted.rows} rows × {fitted.features} columns"
-        f" · {answer.solver or 'no solver'} · {fitted.seconds:.1f} s",
+        f"{_quality(answer.quality, answer.model.measured)} · {p_text(answer.log_p)} after the search{noise}"
+        f" · {fitted.rows} rows × {fitted.features} columns · {answer.solver or 'no solver'} · {fitted.seconds:.1f} s",
     )
     _say(console, f"guarantee: {answer.guarantee}")
     if answer.skipped and fitted.findings:  # where nothing was found, the reason says it
@@ -64,13 +65,18 @@ def show_predictions(console: Console, said: Predictions) -> None:
     >>> from parityscope.fit.predicting import Predictions
     >>> from parityscope.fit.saved import SavedModel
     >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
-    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", columns=(), parts=(), weights=())
+    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", terms=(), columns=(), constant=0, features=())
     >>> console = Console(file=io.StringIO(), width=120)
     >>> show_predictions(console, Predictions(model, np.array([0.2, 0.2, 0.9]), accuracy=0.75))
     >>> print(console.file.getvalue().strip())
     3 rows: fault = no 2 times, fault = yes 1 times · accuracy 0.750 (0.800 on held-out rows when it was fitted)
     """
-    target, (first, second) = said.model.target, said.model.classes
+    target = said.model.target
+    if said.model.classes is None:
+        right = "" if said.accuracy is None else f" · R² {said.accuracy:.3f}"
+        _say(console, f"{len(said.classes)} rows: expected {target}{right}")
+        return
+    first, second = said.model.classes
     counts = [f"{target} = {name} {said.classes.count(name)} times" for name in (first, second)]
     unknown = said.classes.count(None)
     more = f", {unknown} without a prediction" if unknown else ""
@@ -79,51 +85,70 @@ def show_predictions(console: Console, said: Predictions) -> None:
     _say(console, f"{len(said.classes)} rows: {', '.join(counts)}{more} · {right}")
 
 
-def _accuracy(share: float) -> str:
-    """Return the accuracy in words.
+def _quality(said: Quality, measured: bool) -> str:
+    """Return how good the model is on held-out rows, in words.
 
-    >>> _accuracy(0.9), _accuracy(math.nan)
-    ('held-out accuracy 0.900', 'too few rows to hold any out')
+    >>> from parityscope.fit.model import Quality
+    >>> _quality(Quality(0.9, 0.88, 0.65, 0.3), measured=False)
+    'held-out accuracy 0.900 (majority class 0.880), AUC 0.650, log loss 0.300'
+    >>> _quality(Quality(), measured=False), _quality(Quality(r_squared=0.5), measured=True)
+    ('too few rows to hold any out', 'held-out R² 0.500')
     """
-    return "too few rows to hold any out" if math.isnan(share) else f"held-out accuracy {share:.3f}"
+    if measured:
+        return f"held-out R² {said.r_squared:.3f}"
+    if math.isnan(said.accuracy):
+        return "too few rows to hold any out"
+    auc = "" if math.isnan(said.auc) else f", AUC {said.auc:.3f}"
+    return (
+        f"held-out accuracy {said.accuracy:.3f} (majority class {said.majority:.3f}){auc}, log loss {said.log_loss:.3f}"
+    )
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _show_finding(console: Console, fitted: TableFit, finding: Finding, number: int, limit: int) -> None:
-    found = finding.found
-    if len(fitted.findings) > 1:
-        given = " given those above" if number > 1 else ""
-        evidence = (
-            f"{p_text(found.log_p)}{given} · adds {found.adds:.2g} bits per row · accuracy {found.accuracy:.3f} with it"
-        )
-        heading = f"{number}. {found.kind} of {', '.join(finding.columns)} · {evidence}"
-        console.print(Text(heading, "bold"), soft_wrap=True)
+def _show_finding(console: Console, fitted: TableFit, finding: Term, number: int, limit: int) -> None:
+    low, high = finding.interval
+    scale = "" if fitted.answer.model.measured else " log-odds"
+    adds = (
+        "" if math.isnan(finding.adds) or fitted.answer.model.measured else f" · adds {finding.adds:.2g} bits per row"
+    )
+    evidence = f"{p_text(finding.log_p)} · {finding.estimate:+.3g}{scale} ({low:.2g} to {high:.2g})"
+    heading = f"{number}. {finding.kind} of {', '.join(finding.columns)} · {evidence}"
+    console.print(Text(f"{heading} · {finding.share:.0%} of what is explained{adds}", "bold"), soft_wrap=True)
+    if finding.parts:
+        _say(console, f"beyond effects of {listed(' × '.join(part) for part in finding.parts)}")
     titles = ("column", "number", "bit")
     table = plain_table(titles, left=titles)
-    for (name, index), bit in zip(finding.asked, finding.bits, strict=True):
-        table.add_row(Text(name), str(index), Text(bit))
+    numbers = dict(zip(finding.columns, finding.support, strict=False))
+    for name, bit in zip(finding.asked, finding.bits, strict=True):
+        table.add_row(Text(name), str(numbers.get(name, "")), Text(bit))
     console.print(table)
     for name, others in finding.block.items():
         console.print(Text(f"these rows cannot tell {name} from {listed(others)}", "yellow"))
     console.print()
     # Two questions about one column have combinations of answers that no row can have.
-    possible = [line for line in finding.truth_table if line["rows"] or len(finding.bits) == len(finding.columns)]
-    console.print(_cells(possible, f"{fitted.target} = {fitted.classes[1]}", limit))
+    possible = [line for line in finding.cells() if line["rows"] or len(finding.bits) == len(finding.columns)]
+    what = fitted.target if fitted.classes is None else f"{fitted.target} = {fitted.classes[1]}"
+    console.print(_cells(possible, what, limit, measured=fitted.classes is None))
     console.print()
 
 
-def _cells(lines: list[dict[str, Any]], second: str, limit: int) -> Table:
+def _cells(lines: list[dict[str, Any]], second: str, limit: int, *, measured: bool) -> Table:
     """Return the truth table with a bar per line."""
     names = tuple(lines[0]["values"])
     cells = plain_table((*names, "rows", second, ""), left=(*names, ""))
     for cell in lines[:limit]:
         share = cell["share"]
-        bar = Text("" if share is None else "█" * round(20 * share), "green" if (share or 0) > 0.5 else "yellow")
         values = (Text(value) for value in cell["values"].values())
-        cells.add_row(*values, str(cell["rows"]), "–" if share is None else f"{share:.0%}", bar)
+        if share is None:
+            cells.add_row(*values, str(cell["rows"]), "–", "")
+            continue
+        interval = f"{cell['low']:.3g} to {cell['high']:.3g}" if measured else f"{cell['low']:.0%}–{cell['high']:.0%}"
+        bar = Text("" if measured else "█" * round(20 * share) + " ", "green" if share > 0.5 else "yellow")
+        shown = f"{share:.3g}" if measured else f"{share:.0%}"
+        cells.add_row(*values, str(cell["rows"]), shown, bar + Text(interval, "dim"))
     if len(lines) > limit:
         cells.caption = f"{len(lines) - limit} more combinations with --json"
     return cells

@@ -60,8 +60,8 @@ class Bit:
         return f"{name} ≤ {self.threshold:.6g}"
 
 
-def refine(bits: tuple[Bit, ...], values: Mapping[int, ndarray], labels: Int8[ndarray, " rows"]) -> tuple[Bit, ...]:
-    """Return the bits with every threshold moved to where the parity agrees best with the labels.
+def refine(bits: tuple[Bit, ...], values: Mapping[int, ndarray], labels: ndarray) -> tuple[Bit, ...]:
+    """Return the bits with every threshold moved to where the parity agrees best with the labels or residuals.
 
     One threshold at a time, the others held, over all cuts between distinct values, until none moves. Bits of
     columns with few values stay.

@@ -14,9 +14,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from parityscope.core.threads import single_threaded
-from parityscope.fit.clock import Clock
+from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import correlation
-from parityscope.fit.solvers.exhaustive import BitSet
+from parityscope.fit.solvers.scan import BitSet
 from parityscope.measures import found_support
 from parityscope.models import ParityTransformer
 from parityscope.risk.losses import named_loss
@@ -29,6 +29,7 @@ RESTARTS = 4
 _BATCH_NUMBERS = 2**24  # bits per minibatch: 16 MB, and as many rows as that allows
 _WORTH_A_THREAD = 2**22
 _COMBINATIONS = 1024
+_NUMBER_SECONDS = 2e-9  # nominal, per bit of a minibatch and step
 
 
 class AttentionFit(NamedTuple):
@@ -50,7 +51,7 @@ def find(
     seed: int,
     *,
     owner: Int[ndarray, " bits"] | None = None,
-    clock: Clock | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[AttentionFit]:
     """Yield what each of RESTARTS trainings found: the caller stops at the first it believes.
 
@@ -66,9 +67,9 @@ def find(
     y = torch.from_numpy(np.ascontiguousarray(labels))
     recipe = BOUNDED.adapted(k, from_examples=True).resolved(len(signs), k)
     for restart in range(RESTARTS):
-        if clock is not None and clock.left < 0:
+        if budget is not None and budget.left < 0:
             return
-        model = _trained(x, y, recipe, k, seed + restart, clock or Clock(math.inf))
+        model = _trained(x, y, recipe, k, seed + restart, budget or Budget(math.inf))
         with torch.no_grad():
             by_column = torch.zeros(2, int(owner.max()) + 1).index_add_(
                 1, torch.from_numpy(owner), model.score_weights()
@@ -94,7 +95,7 @@ def summed_by_column(
     return summed
 
 
-def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int, clock: Clock) -> ParityTransformer:
+def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int, budget: Budget) -> ParityTransformer:
     """Train two runs from one start: on the labels, and on the labels negated, since either may be the parity."""
     model = build_model(recipe, x.shape[1], k, (seed, seed)).float()
     state = TrainingState.fresh(2)
@@ -103,8 +104,9 @@ def _trained(x: Tensor, y: Tensor, recipe: Recipe, k: int, seed: int, clock: Clo
 
     def stop_together(state: TrainingState, risk: Tensor) -> None:
         # One of the two chases the wrong sign: once the other is done there is nothing to wait for.
-        clock.report(f"attention with {k} heads")
-        if not bool(state.active.all()) or clock.left < 0:
+        budget.charge(_NUMBER_SECONDS * rows * x.shape[1])
+        budget.report(f"attention with {k} heads")
+        if not bool(state.active.all()) or budget.left < 0:
             state.stop(state.active)
 
     with single_threaded(x.shape[1] * rows < _WORTH_A_THREAD):

@@ -10,11 +10,10 @@ import numpy as np
 from jaxtyping import Int, UInt32, UInt64
 from numpy import ndarray
 
-from parityscope.fit import clock as clocks
 from parityscope.fit.bits.packed import TwoClasses, xor_of
-from parityscope.fit.clock import Clock
+from parityscope.fit.clock import Budget
 from parityscope.fit.solvers.collision_plan import MOST_COLLISIONS, Books, Plan, filter_limit, halved
-from parityscope.fit.solvers.exhaustive import BitSet
+from parityscope.fit.solvers.scan import BitSet
 
 _CHUNK = 2**18
 _MOST_KEY_BITS = 20  # the table of buckets then takes four megabytes
@@ -30,7 +29,7 @@ class Collider:
     >>> rows = TwoClasses.from_signs(signs, signs[5] * signs[110] * signs[280] * flips)
     >>> from parityscope.fit.solvers.collision_plan import plan_for
     >>> collider = Collider(rows, np.arange(300), Books(rows.first, rows.second, 0.2), np.random.RandomState(2), 0.3)
-    >>> collider.run(plan_for(300, 3, 1000, 0.7), missed=0.003, clock=Clock(30.0))
+    >>> collider.run(plan_for(300, 3, 1000, 0.7), missed=0.003, budget=Budget(30.0))
     >>> collider.best[0].bits
     (5, 110, 280)
     """
@@ -41,7 +40,6 @@ class Collider:
     random: np.random.RandomState
     floor: float  # weaker parities are not kept
     found: dict[tuple[int, ...], float] = field(default_factory=dict)
-    pace: float = 1.0  # measured seconds of a round over planned ones
 
     def __post_init__(self) -> None:
         columns, first = np.unique(self.owner, return_index=True)
@@ -64,20 +62,21 @@ class Collider:
             total *= (self._columns - i) / (i + 1)
         return plan.split / total
 
-    def run(self, plan: Plan, *, missed: float, clock: Clock, until_found: bool = True) -> None:
+    def run(self, plan: Plan, *, missed: float, budget: Budget, until_found: bool = True) -> None:
         """Do rounds until parities of the plan's correlation are missed with at most `missed`, or time is over.
 
         With `until_found` a parity above the floor that was not known before ends it too.
         """
         known, split = len(self.found), self.split(plan)
-        while self.books.rounds_for(plan, split, missed) > 0 and clock.left > 0:
+        while self.books.rounds_for(plan, split, missed) > 0 and budget.left > 0:
             needed = self.books.rounds_for(plan, split, missed)
             rounds: list[tuple[int, float]] = []
             for key_rows in self._epoch(plan, min(self.books.rounds_per_epoch(plan), int(needed) + 1)):
                 if key_rows:
                     rounds.append((key_rows, split))
-                clock.report(f"parities of {plan.k} columns with correlation {plan.rho:g}")
-                if clock.left < 0 or (until_found and len(self.found) > known):
+                budget.charge(plan.seconds)
+                budget.report(f"parities of {plan.k} columns with correlation {plan.rho:g}")
+                if budget.left < 0 or (until_found and len(self.found) > known):
                     break
             if not rounds:
                 return
@@ -107,11 +106,9 @@ class Collider:
         )
         used = [0, 0]
         for _ in range(most):
-            started = clocks.now()
             key_rows = self._round(plan, free, used, sieve)
             if key_rows is None:
                 return
-            self.pace += 0.1 * ((clocks.now() - started) / plan.seconds - self.pace)
             yield key_rows
 
     def _round(self, plan: Plan, free: list[ndarray], used: list[int], sieve: _Sieve) -> int | None:

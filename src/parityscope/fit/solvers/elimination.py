@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
@@ -21,10 +21,10 @@ from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
 from parityscope.fit.bits.packed import TwoClasses
-from parityscope.fit.clock import Clock
+from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import log_choose
 from parityscope.fit.solvers.collision_plan import GRID
-from parityscope.fit.solvers.exhaustive import BitSet
+from parityscope.fit.solvers.scan import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 _BATCH_WORDS = 2**17
@@ -33,15 +33,16 @@ _STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS = 25e-6, 2.2e-9, 6e-9
 
 def solve(
     rows: UInt8[ndarray, "systems rows unknowns"], right: UInt8[ndarray, "systems rows"]
-) -> tuple[UInt8[ndarray, "systems unknowns"], Bool[ndarray, " systems"]]:
-    """Return a solution of the independent equations of each system over GF(2), free unknowns 0, and its full rank.
+) -> tuple[UInt8[ndarray, "systems unknowns"], Bool[ndarray, " systems"], Bool[ndarray, " systems"]]:
+    """Return a solution of the independent equations of each system over GF(2), free unknowns 0, and two tests.
 
-    An equation that contradicts those before it is not looked at: the caller tests a solution on all the data.
+    The first says whether the unknowns have full rank, the second whether no equation contradicts the others: a label
+    that is a parity without noise never does, any other one with probability 1/2 for each equation to spare.
 
     >>> rows = np.array([[[1, 1, 0], [0, 1, 1], [0, 0, 1]]], dtype=np.uint8)
-    >>> solution, full_rank = solve(rows, np.array([[1, 0, 1]], dtype=np.uint8))
-    >>> solution.tolist(), full_rank.tolist()
-    ([[0, 1, 1]], [True])
+    >>> solution, full_rank, consistent = solve(rows, np.array([[1, 0, 1]], dtype=np.uint8))
+    >>> solution.tolist(), full_rank.tolist(), consistent.tolist()
+    ([[0, 1, 1]], [True], [True])
     """
     systems, count, unknowns = rows.shape
     words = -(-(unknowns + 1) // 64)
@@ -69,7 +70,7 @@ def solve(
     value = ((matrix[:, :, word] >> bit) & np.uint64(1)).astype(np.uint8)
     solved = pivots >= 0
     solution = np.where(solved, value[each[:, None], np.maximum(pivots, 0)], 0).astype(np.uint8)
-    return solution, np.asarray(solved.all(axis=1))
+    return solution, np.asarray(solved.all(axis=1)), ~np.any(free & (value > 0), axis=1)
 
 
 @dataclass
@@ -89,16 +90,7 @@ class EliminationBooks:
 
     def chance(self, k: int, unknown_columns: int) -> Float[ndarray, " grid"]:
         """Return the probability that one sample finds a parity of k columns, for every correlation."""
-        if not k <= unknown_columns <= self.columns or unknown_columns + 1 > self.rows:
-            return np.zeros(len(GRID))
-        inside = log_choose(self.columns - k, float(unknown_columns - k)) - log_choose(
-            self.columns, float(unknown_columns)
-        )
-        agree = np.floor((1 + GRID) / 2 * self.rows + 1e-9)
-        steps = np.arange(unknown_columns + 1)[:, None]
-        with np.errstate(divide="ignore"):
-            clean = np.log(np.clip(agree - steps, 0, None) / (self.rows - steps)).sum(axis=0)
-        return np.exp(float(inside) + clean)
+        return _chance(self.columns, self.rows, k, unknown_columns)
 
     def enter(self, unknown_columns: int, samples: int) -> None:
         """Enter samples of full rank."""
@@ -112,6 +104,18 @@ class EliminationBooks:
         below = np.flatnonzero(~good)
         start = 0 if not len(below) else int(below[-1]) + 1
         return float(GRID[start]) if start < len(GRID) else 2.0
+
+
+@lru_cache(maxsize=4096)
+def _chance(all_columns: int, all_rows: int, k: int, unknown_columns: int) -> Float[ndarray, " grid"]:
+    if not k <= unknown_columns <= all_columns or unknown_columns + 1 > all_rows:
+        return np.zeros(len(GRID))
+    inside = log_choose(all_columns - k, float(unknown_columns - k)) - log_choose(all_columns, float(unknown_columns))
+    agree = np.floor((1 + GRID) / 2 * all_rows + 1e-9)
+    steps = np.arange(unknown_columns + 1)[:, None]
+    with np.errstate(divide="ignore"):
+        clean = np.log(np.clip(agree - steps, 0, None) / (all_rows - steps)).sum(axis=0)
+    return np.exp(float(inside) + clean)
 
 
 def sample_seconds(unknown_columns: int) -> float:
@@ -138,7 +142,7 @@ class Eliminator:
     >>> order = np.argsort(odd, kind="stable")
     >>> table = encode(X, order, (int((odd == 0).sum()), int(odd.sum())))
     >>> eliminator = Eliminator(table, table.two_classes(0), 5, random)
-    >>> eliminator.run(40, samples=1, clock=Clock(10.0))
+    >>> eliminator.run(40, samples=1, budget=Budget(10.0))
     >>> eliminator.best
     BitSet(bits=(1, 5, 30, 38), strength=-1.0)
     """
@@ -149,6 +153,7 @@ class Eliminator:
     random: np.random.RandomState
     best: BitSet | None = None
     solved: int = 0
+    consistent: bool = False  # whether the equations of the last samples allow a parity without noise
 
     def __post_init__(self) -> None:
         columns = max(1, self.table.columns)
@@ -168,10 +173,10 @@ class Eliminator:
     def _answers(self) -> UInt8[ndarray, "rows bits"]:
         return np.ascontiguousarray(self.table.signs[:, : self.rows.rows].T < 0).astype(np.uint8)
 
-    def run(self, columns: int, *, samples: int, clock: Clock) -> None:
+    def run(self, columns: int, *, samples: int, budget: Budget) -> None:
         """Solve samples of so many columns; a parity without any disagreement ends it."""
         labels = np.repeat(np.array([1, 0], dtype=np.uint8), [self.rows.first, self.rows.second])
-        while samples > 0 and clock.left > 0:
+        while samples > 0 and budget.left > 0:
             chosen = [self._draw(columns) for _ in range(min(samples, self._together(columns)))]
             unknowns = max(len(some) for some in chosen)
             count = min(self.rows.rows, unknowns + 1 + _SPARE_ROWS)
@@ -182,13 +187,15 @@ class Eliminator:
                 system[place, :, : len(some)] = self._answers[np.ix_(rows, some)]
                 system[place, :, -1] = 1
                 right[place] = labels[rows]
-            solution, full_rank = solve(system, right)
+            solution, full_rank, consistent = solve(system, right)
+            self.consistent = bool(consistent.any())
             self._weigh(chosen, solution)
             if len(self.generators) == self.table.columns:
                 self.books.enter(columns, int(full_rank.sum()))
             samples -= len(chosen)
+            budget.charge(len(chosen) * sample_seconds(unknowns))
             self.solved += len(chosen)
-            clock.report(f"equations of {columns} columns")
+            budget.report(f"equations of {columns} columns")
             if self.best is not None and abs(self.best.strength) > 1 - 1e-12:
                 return
 

@@ -1,4 +1,4 @@
-"""All 2ⁿ parities of a few columns at once: the Walsh transform of the labels, in single precision."""
+"""All 2ⁿ parities of a few columns at once: the Walsh transform of the residuals, in single precision."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray
 
-from parityscope.fit.bits.packed import WORD, TwoClasses
-from parityscope.fit.evidence.evidence import phi
+from parityscope.fit.bits.encoding import BitTable
+from parityscope.fit.bits.packed import unpack
 from parityscope.fit.evidence.ranking import strongest
-from parityscope.fit.solvers.exhaustive import KEPT, BitSet
+from parityscope.fit.solvers.scan import KEPT, BitSet
 
 MOST_BITS = 28
-MOST_ROWS = 2**24  # single precision counts exactly up to here
 _FACTOR = 6  # 2^6 characters are one product of matrices
 _CHUNK = 2**20
 _SECONDS = 1.2e-9  # per number and factor
@@ -39,33 +38,33 @@ def memory(bits: int) -> float:
     return 12.0 * 2**bits
 
 
-def all_sizes(rows: TwoClasses, max_k: int, *, kept: int = KEPT) -> dict[int, list[BitSet]]:
-    """Return the strongest parities of every size up to max_k, from the whole spectrum of the labels.
+def all_sizes(table: BitTable, residuals: ndarray, variance: ndarray, max_k: int) -> dict[int, list[BitSet]]:
+    """Return the strongest parities of every size up to max_k, from the whole spectrum of the residuals.
 
     The 2^n characters cost n·2^n additions, however large k is.
 
-    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(6, 200))
-    >>> all_sizes(TwoClasses.from_signs(signs, -signs[0] * signs[3] * signs[4]), 5)[3][0]
-    BitSet(bits=(0, 3, 4), strength=-1.0)
+    >>> from parityscope.fit.bits.encoding import encode
+    >>> X = np.random.RandomState(0).randint(2, size=(200, 6))
+    >>> odd = X[:, [0, 3, 4]].sum(axis=1) % 2
+    >>> all_sizes(encode(X, np.arange(200)), odd - 0.5, np.full(200, 0.25), 5)[3][0].bits
+    (0, 3, 4)
     """
-    bits = rows.bits
-    first, second = (np.bincount(index, minlength=2**bits).astype(np.float32) for index in _indices(rows))
-    signs_sum = walsh(first + second)
-    second -= first
-    agreement = walsh(second)
-    del first, second
+    bits, index = len(table.bits), _indices(table)
+    score = walsh(np.bincount(index, weights=residuals, minlength=2**bits).astype(np.float32))
+    mean = walsh(np.bincount(index, weights=variance, minlength=2**bits).astype(np.float32))
+    total = float(variance.sum())
     best: dict[int, list[BitSet]] = {k: [] for k in range(1, min(max_k, bits) + 1)}
-    labels_sum = float(rows.second - rows.first)
     for start in range(0, 2**bits, _CHUNK):
         some = slice(start, min(2**bits, start + _CHUNK))
-        strength = phi(agreement[some].astype(float), signs_sum[some].astype(float), labels_sum, rows.rows)
+        left = 1 - (mean[some] / total) ** 2
+        strength = np.where(left > 1e-6, score[some] / np.sqrt(np.maximum(left, 1e-6) * total), 0.0)
         size = np.bitwise_count(np.arange(some.start, some.stop, dtype=np.uint64))
         for k, known in best.items():
-            floor = abs(known[-1].strength) if len(known) == kept else 0.0
+            floor = abs(known[-1].strength) if len(known) == KEPT else 0.0
             members = np.flatnonzero((size == k) & (np.abs(strength) >= floor) & (strength != 0))[::-1]
-            chosen = members[strongest(strength[members], kept)].tolist()
+            chosen = members[strongest(strength[members], KEPT)].tolist()
             new = [BitSet(_members(start + s, bits), float(strength[s])) for s in chosen]
-            best[k] = sorted([*known, *new], key=lambda one: (-abs(one.strength), one.bits))[:kept]
+            best[k] = sorted([*known, *new], key=lambda one: (-abs(one.strength), one.bits))[:KEPT]
     return best
 
 
@@ -95,19 +94,16 @@ def _hadamard(bits: int) -> Float32[ndarray, "size size"]:
     return (1 - 2 * (np.bitwise_count(index[:, None] & index) % 2).astype(np.float32)).astype(np.float32)
 
 
-def _indices(rows: TwoClasses) -> tuple[ndarray, ndarray]:
-    """Return every row's bits as a number, class by class; the first bit is the highest.
+def _indices(table: BitTable) -> ndarray:
+    """Return every row's answers as a number; the first question is the highest bit.
 
-    So among sets of one size earlier bits make larger numbers.
+    So among sets of one size earlier questions make larger numbers.
     """
-    found = []
-    for words, count in ((rows.words[: rows.boundary], rows.first), (rows.words[rows.boundary :], rows.second)):
-        index = np.zeros(WORD * len(words), dtype=np.int64)
-        for position in range(rows.bits):
-            ones = np.unpackbits(np.ascontiguousarray(words[:, position]).view(np.uint8), bitorder="little")
-            index |= ones.astype(np.int64) << (rows.bits - 1 - position)
-        found.append(index[:count])
-    return found[0], found[1]
+    index = np.zeros(sum(table.lengths), dtype=np.int64)
+    for position in range(len(table.bits)):
+        ones = unpack(table.words[:, position : position + 1], table.lengths)[0] < 0
+        index |= ones.astype(np.int64) << (len(table.bits) - 1 - position)
+    return index
 
 
 def _members(number: int, bits: int) -> tuple[int, ...]:

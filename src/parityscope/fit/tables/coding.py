@@ -39,8 +39,8 @@ class Coded:
     notes: tuple[str, ...]  # what is searched in part only
 
 
-def code(table: Table, target: int | None, missing: Missing) -> Coded:
-    """Return every column but the target as numbers.
+def code(table: Table, target: int | None, missing: Missing, without: frozenset[int] = frozenset()) -> Coded:
+    """Return every column but the target, and those `without`, as numbers.
 
     Numbers stay what they are. Text of up to four values gets codes in alphabetical order, which the search may split
     in any way; of more values the most frequent are asked for one by one. Text without a value in five rows is left
@@ -53,9 +53,9 @@ def code(table: Table, target: int | None, missing: Missing) -> Coded:
     >>> coded.X.dtype.name, [column.name for column in coded.columns], coded.unordered, coded.left_out
     ('int8', ['hot', 'plant'], frozenset({1}), {'serial': 'text of 30 different values, none of them in 5 rows'})
     """
-    work = _Work(table, target, missing)
+    work = _Work(table, target, missing, without)
     work.take_numbers()
-    for place in sorted(set(table.texts) - {target}):
+    for place in sorted(set(table.texts) - {target} - without):
         work.take_text(place)
     return work.done()
 
@@ -67,6 +67,7 @@ class _Work:
     table: Table
     target: int | None
     missing: Missing
+    without: frozenset[int] = frozenset()
     numbers: ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     columns: list[Column] = field(default_factory=list)
     more: list[tuple[Column, ndarray]] = field(default_factory=list)
@@ -76,7 +77,7 @@ class _Work:
     def take_numbers(self) -> None:
         """Take all columns of numbers; the matrix is copied only where it must change."""
         table, lacking = self.table, self.table.missing()
-        kept = table.places != self.target
+        kept = (table.places != self.target) & ~np.isin(table.places, list(self.without))
         for index, place in enumerate(table.places.tolist()):
             if kept[index] and lacking.get(place) == table.rows:
                 kept[index] = False

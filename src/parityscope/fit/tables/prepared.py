@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxtyping import Int8
+import numpy as np
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
@@ -14,7 +15,7 @@ from parityscope.fit.tables.missing import missing_choice, refuse_infinite, with
 from parityscope.fit.tables.plink import PHENOTYPE
 from parityscope.fit.tables.reading import read_table
 from parityscope.fit.tables.table import Table, listed
-from parityscope.fit.tables.target import classes_and_labels
+from parityscope.fit.tables.target import classes_and_labels, is_measured
 
 
 @dataclass(frozen=True)
@@ -25,24 +26,30 @@ class Prepared:
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
     >>> written = path.write_text("shift,fault\\nday,0\\nnight,1\\n")
     >>> known = prepare(path, "fault")
-    >>> known.coded.X.tolist(), known.labels.tolist(), known.name(0)
+    >>> known.coded.X.tolist(), known.labels.tolist(), known.coded.columns[0].name
     ([[0], [1]], [-1, 1], 'shift')
     """
 
     path: Path
     target: str
-    classes: tuple[str, str]
-    labels: Int8[ndarray, " rows"]
+    classes: tuple[str, str] | None  # None for a measured target
+    labels: ndarray  # −1 and 1, or what was measured
     coded: Coded
     notes: tuple[str, ...]
     features: int
-
-    def name(self, index: int) -> str:
-        """Return the name of a column that is searched."""
-        return self.coded.columns[index].name
+    groups: ndarray | None = None
+    covariates: tuple[int, ...] = ()  # columns that are adjusted for
 
 
-def prepare(path: Path, target: str | None, *, missing: str = "refuse", positive: str | None = None) -> Prepared:
+def prepare(
+    path: Path,
+    target: str | None,
+    *,
+    missing: str = "refuse",
+    positive: str | None = None,
+    group: str | None = None,
+    adjust: Sequence[str] = (),
+) -> Prepared:
     """Read a table and settle what can be settled before anything is searched.
 
     >>> prepare(Path("nowhere.csv"), "fault")
@@ -50,15 +57,23 @@ def prepare(path: Path, target: str | None, *, missing: str = "refuse", positive
     parityscope.core.errors.InvalidInput: there is no file nowhere.csv
     """
     choice = missing_choice(missing)  # before a large file is read
-    return prepare_table(
-        read_table(path, refuse_missing=choice == "refuse"), path, target, missing=missing, positive=positive
-    )
+    table = read_table(path, refuse_missing=choice == "refuse")
+    return prepare_table(table, path, target, missing=missing, positive=positive, group=group, adjust=adjust)
 
 
 def prepare_table(
-    table: Table, path: Path, target: str | None, *, missing: str = "refuse", positive: str | None = None
+    table: Table,
+    path: Path,
+    target: str | None,
+    *,
+    missing: str = "refuse",
+    positive: str | None = None,
+    group: str | None = None,
+    adjust: Sequence[str] = (),
 ) -> Prepared:
     """Return a table that was read, ready to be asked; `path` is what sentences call it.
+
+    Rows with the same value of `group` may depend on each other; columns to `adjust` for are not searched.
 
     >>> import pandas as pd
     >>> from parityscope.fit.tables.table import table_of
@@ -70,14 +85,34 @@ def prepare_table(
     place = table.place_of(_target(target, table, path), path)
     table = without_missing(table, place, choice, path)
     refuse_infinite(table, path)
-    classes, labels = classes_and_labels(table, place, positive, path)
-    coded = code(table, place, choice)
+    if positive is None and is_measured(table, place):
+        classes, labels = None, table.column(place).astype(float)
+    else:
+        classes, labels = classes_and_labels(table, place, positive, path)
+    belongs = None if group is None else table.place_of(group, path)
+    coded = code(table, place, choice, frozenset() if belongs is None else frozenset({belongs}))
     left_out = [f"{name} ({why})" for name, why in coded.left_out.items()]
     if not coded.columns:
         why = f"; it has {listed(left_out)}" if left_out else ""
         raise InvalidInput(f"{path} has no column to search besides {table.names[place]!r}{why}")
+    given = {table.names[table.place_of(name, path)] for name in adjust}
+    covariates = tuple(index for index, column in enumerate(coded.columns) if column.name in given)
     notes = (*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes)
-    return Prepared(path, table.names[place], classes, labels, coded, notes, len(table.names) - 1)
+    return Prepared(
+        path,
+        table.names[place],
+        classes,
+        labels,
+        coded,
+        notes,
+        len(table.names) - 1,
+        None if belongs is None else _groups(table.column(belongs)),
+        covariates,
+    )
+
+
+def _groups(values: ndarray) -> ndarray:
+    return np.unique(values.astype(str), return_inverse=True)[1]
 
 
 def _target(target: str | None, table: Table, path: Path) -> str:

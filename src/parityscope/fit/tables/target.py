@@ -39,7 +39,7 @@ def classes_and_labels(
         if len(written) > 2:
             raise InvalidInput(
                 f"{name} has {len(written)} classes, {listed(written, most=_LISTED)}: "
-                f"choose one against all others with --positive CLASS{_or_a_threshold(table, place, len(written))}"
+                "choose one against all others with --positive CLASS"
             )
         positive = written[1]
     if positive not in written:
@@ -49,12 +49,16 @@ def classes_and_labels(
     return (rest, positive), np.where(codes == chosen, 1, -1).astype(np.int8)
 
 
-def _or_a_threshold(table: Table, place: int, classes: int) -> str:
-    """Say what else to do with a target of many numbers: it is a measurement, and no class of it means anything."""
-    if classes <= _LISTED or place in table.texts or place in table.words:
-        return ""
-    middle = spelled(np.median(table.column(place).astype(float)))
-    return f", or make two classes by a threshold: a column that says whether {table.names[place]} > {middle}"
+def is_measured(table: Table, place: int) -> bool:
+    """Say whether a column holds measured numbers rather than classes: more than twelve different ones.
+
+    >>> import pandas as pd
+    >>> from parityscope.fit.tables.table import table_of
+    >>> table = table_of(pd.DataFrame({"kind": [0, 1] * 10, "weight": range(20)}))
+    >>> is_measured(table, 0), is_measured(table, 1)
+    (False, True)
+    """
+    return place not in table.texts and place not in table.words and len(np.unique(table.column(place))) > _LISTED
 
 
 def spelled(value: object, words: tuple[str, ...] | None = None) -> str:

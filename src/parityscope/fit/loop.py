@@ -1,0 +1,227 @@
+"""The loop: complete scans of columns, pairs and what else is cheap, then samples; test the best, refit, repeat.
+
+Cheap and complete comes first, always. Once a term is accepted everything is scanned again given the new model, so that
+nothing which a strong effect hides is lost, and nothing has to be kept in lists that could overflow. Sets too many for
+a scan are sampled by collisions and by elimination, whichever promises something new soonest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+
+from parityscope.fit.diary import Diary
+from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.interactions.interaction import Candidate, Solver
+from parityscope.fit.known import Known
+from parityscope.fit.sampling import Sampler
+from parityscope.fit.solvers import scan, walsh
+from parityscope.fit.solvers.elimination import Eliminator, sample_seconds
+from parityscope.fit.solvers.scan import BitSet, Scanner
+
+MOST_TERMS = 40  # a target that needs more is not a matter of a few interactions
+_TESTED = 8  # the strongest of a scan: all pay for the whole scan, so that testing several costs nothing
+_EQUATIONS_SHARE = 0.05  # of the budget, for a parity without noise before anything is scanned
+_MOST_EQUATIONS = 6000  # columns
+_PAIRS_SHARE, _LARGER_SHARE = 0.25, 0.04  # of the budget, for one complete scan before samples are considered
+_MEMORY = 2**31
+_LONG = 2.0  # nominal seconds from which a scan uses all cores
+_EXPLAINED = 0.96  # a correlation above which hardly a row in fifty is left to explain
+
+
+def threads(count: int | None) -> AbstractContextManager[object]:
+    """Return a context in which products of matrices use so many threads, None for all there are.
+
+    Threads that wait for each other burn a busy processor: only long scans are worth them. Without threadpoolctl
+    nothing is changed.
+
+    >>> with threads(1):
+    ...     pass
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(count, user_api="blas")  # type: ignore[no-any-return]
+
+
+def run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomState) -> None:
+    """Search until nothing is significant or the budget is used; what was found is then in `known.accepted`.
+
+    >>> from parityscope.fit.clock import Budget
+    >>> from parityscope.fit.evidence.score import Target
+    >>> random = np.random.RandomState(0)
+    >>> X = random.randint(2, size=(300, 8))
+    >>> odd = X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1)
+    >>> known = Known.of(X, Target(odd.astype(float)), [1, 2, 3], False, 0.01)
+    >>> run(known, Diary(Budget(30.0)), "auto", random)
+    >>> [one.support for one in known.accepted]
+    [(1, 6)]
+    """
+    with threads(1):
+        _run(known, diary, solver, random)
+
+
+def _run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomState) -> None:
+    if not known.sizes or not known.table.bits:
+        return
+    if solver == "attention":
+        _attend(known, diary, random)
+        return
+    if solver in ("auto", "elimination") and not known.target.measured:
+        _without_noise(known, diary, random)
+    scanner = Scanner(known.table)
+    while len(known.accepted) < MOST_TERMS and diary.budget.left > 0:
+        diary.complete.clear()
+        if solver in ("auto", "exhaustive") and _scan(known, diary, scanner):
+            continue
+        settled = known.explained > _EXPLAINED and solver == "auto"
+        if settled or known.target.measured:
+            return
+        if not Sampler(known, diary, random, scanner, solver).climb():
+            return
+
+
+def scan_all(known: Known, scanner: Scanner, k: int, cost: float) -> list[BitSet]:
+    """Scan all sets of k questions, on all cores where that is long."""
+    with threads(None if cost > _LONG else 1):
+        return scanner.strongest(k, known.residuals, known.variance)
+
+
+def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitSet], started: float) -> bool:
+    """Test the strongest proposals, and accept the first that is significant; say whether one was."""
+    k = len(proposed[0].bits) if proposed else None
+    best: Candidate | None = None
+    seen = {one.interaction for one in known.accepted}
+    for one in proposed[:_TESTED]:
+        if diary.budget.left < 0:
+            break
+        candidate = known.test(solver, one)
+        diary.budget.charge(known.test_seconds())
+        if candidate.interaction in seen:
+            continue
+        seen.add(candidate.interaction)
+        if known.significant(candidate):
+            _accept(known, diary, candidate, started)
+            return True
+        diary.rejected(candidate)
+        best = candidate if best is None or candidate.log_p < best.log_p else best
+    outcome = "nothing significant" if best is None else f"not significant: {_columns(best)}, {p_text(best.log_p)}"
+    diary.note(solver, k, outcome, started)
+    return False
+
+
+def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
+    known.accept(candidate)
+    if diary.found_after is None:
+        diary.found_after = diary.budget.spent
+    diary.note(candidate.solver, candidate.k, f"found: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
+
+
+def _columns(candidate: Candidate) -> str:
+    return f"columns {', '.join(map(str, candidate.support))}"
+
+
+def _scan(known: Known, diary: Diary, scanner: Scanner) -> bool:
+    """Scan every size that is cheap, smallest first; say whether a term was accepted."""
+    bits, rows, budget = len(known.table.bits), known.rows, diary.budget
+    sizes = [k for k in sorted({*known.before, *known.sizes}) if not known.hopeless(k)]
+    for k in sizes:
+        cost, started = scan.seconds(bits, k, rows), budget.spent
+        share = _PAIRS_SHARE if k <= 2 else _LARGER_SHARE
+        if cost > min(share * budget.seconds, budget.left) and k > 1:
+            continue
+        if k > 2 and _spectrum_is_cheaper(known, diary, [size for size in sizes if size > 2]):
+            return _scan_spectrum(known, diary, [size for size in sizes if size > 2])
+        budget.report(f"all sets of {k} columns" if k > 1 else "columns one by one")
+        found = scan_all(known, scanner, k, cost)
+        budget.charge(cost)
+        if consider(known, diary, "exhaustive", found, started):
+            return True
+        diary.complete.add(k)
+    larger = [k for k in sizes if k > 2 and k not in diary.complete]
+    return bool(larger) and _spectrum_is_cheaper(known, diary, larger) and _scan_spectrum(known, diary, larger)
+
+
+def _spectrum_is_cheaper(known: Known, diary: Diary, sizes: Sequence[int]) -> bool:
+    """Say whether all parities at once are cheaper than these sizes one by one, and affordable."""
+    bits, rows, budget = len(known.table.bits), known.rows, diary.budget
+    if not sizes or bits > walsh.MOST_BITS or bits != known.table.columns or walsh.memory(bits) > _MEMORY:
+        return False
+    one_by_one = sum(scan.seconds(bits, k, rows) for k in sizes)
+    return walsh.seconds(bits, rows) < min(max(one_by_one, _LARGER_SHARE * budget.seconds), budget.left)
+
+
+def _scan_spectrum(known: Known, diary: Diary, sizes: Sequence[int]) -> bool:
+    budget, started = diary.budget, diary.budget.spent
+    budget.report(f"all parities of {known.table.columns} columns")
+    spectrum = walsh.all_sizes(known.table, known.residuals, known.variance, max(sizes))
+    budget.charge(walsh.seconds(len(known.table.bits), known.rows))
+    for k in sizes:
+        if consider(known, diary, "exhaustive", spectrum[k], started):
+            return True
+        diary.complete.add(k)
+        started = budget.spent
+    return False
+
+
+def _without_noise(known: Known, diary: Diary, random: np.random.RandomState) -> None:
+    """Solve the equations of all columns once; only if they do not contradict each other look for a sparse solution."""
+    budget, started = diary.budget, diary.budget.spent
+    rows, _ = known.balanced_rows(random)
+    eliminator = Eliminator(known.table, rows, max(known.sizes), random)
+    unknowns = len(eliminator.generators)
+    allowed = _EQUATIONS_SHARE * budget.seconds
+    if unknowns + 24 >= rows.rows or unknowns > _MOST_EQUATIONS or sample_seconds(unknowns) > allowed:
+        diary.note("elimination", None, f"not tried: {unknowns} unknowns are too many for {rows.rows} equations")
+        return
+    eliminator.run(known.table.columns, samples=1, budget=budget)
+    if not eliminator.consistent:
+        diary.note(
+            "elimination", None, "the equations contradict each other: there is no parity without noise", started
+        )
+        return
+    left = int((allowed - (budget.spent - started)) / max(1e-9, sample_seconds(unknowns)))
+    for share in (0.9, 0.7, 0.5):
+        if eliminator.best is None and left > 3:
+            eliminator.run(max(1, int(share * known.table.columns)), samples=min(200, left // 3), budget=budget)
+    best = eliminator.best
+    wanted = {*known.before, *known.sizes}
+    if best is not None and len(best.bits) in wanted and not _smaller_comes_first(known, diary, best):
+        consider(known, diary, "elimination", [best], started)
+    else:
+        diary.note("elimination", None, f"no sparse solution in {eliminator.solved} samples of equations", started)
+
+
+def _smaller_comes_first(known: Known, diary: Diary, best: BitSet) -> bool:
+    """Say whether a set of fewer columns is as good: columns that depend on each other allow many solutions."""
+    scanner, residuals, variance = Scanner(known.table), known.residuals, known.variance
+    for k in range(1, len(best.bits)):
+        if scan.seconds(len(known.table.bits), k, known.rows) > _LARGER_SHARE * diary.budget.seconds:
+            return False
+        found = scanner.strongest(k, residuals, variance)
+        if found and np.ptp(known.table.signs[list(found[0].bits)].prod(axis=0) * known.labels) == 0:
+            return True
+    return False
+
+
+def _attend(known: Known, diary: Diary, random: np.random.RandomState) -> None:
+    """Train attention on k heads, with restarts until what it names is significant."""
+    from parityscope.fit.solvers import attention  # here, not above: it is the only solver that needs torch
+
+    for k in known.sizes:
+        seed = int(random.randint(2**31 - attention.RESTARTS))
+        started = diary.budget.spent
+        for one in attention.find(
+            known.table.signs, known.labels, k, seed, owner=known.table.owner, budget=diary.budget
+        ):
+            by_column = attention.summed_by_column(one.attention, known.table.owner, known.X.shape[1])
+            candidate = known.test("attention", one.scored, by_column)
+            if known.significant(candidate):
+                _accept(known, diary, candidate, started)
+                return
+            diary.rejected(candidate)
+            diary.note("attention", k, f"not significant: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
+            started = diary.budget.spent

@@ -1,0 +1,103 @@
+"""Complete scans against regressions set by set, and the spectrum against numpy's correlations."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from parityscope.fit.bits.encoding import encode
+from parityscope.fit.evidence.score import Target, regression, score_test
+from parityscope.fit.solvers.scan import Scanner
+from parityscope.fit.solvers.walsh import all_sizes, walsh
+
+
+def drawn(rows=300, columns=9, seed=0, share=0.35):
+    random = np.random.RandomState(seed)
+    X = (random.rand(rows, columns) < share).astype(int)
+    return X, (random.rand(rows) < 0.4).astype(float)
+
+
+def residuals_of(y):
+    return y - y.mean(), np.full(len(y), y.mean() * (1 - y.mean()))
+
+
+def test_single_scores_are_correlations():
+    X, y = drawn()
+    score, _, _ = Scanner(encode(X, np.arange(len(X)))).single(*residuals_of(y))
+    expected = [np.corrcoef(1 - 2 * column, y)[0, 1] * np.sqrt(len(y)) for column in X.T]
+    assert score == pytest.approx(expected, abs=1e-4)
+
+
+def test_pairs_are_scored_beyond_their_two_questions():
+    """The closed form is the score test of the product given both questions, by weighted least squares."""
+    X, y = drawn(seed=3)
+    y = ((X[:, 0] == 1) | (y > 0)).astype(float)  # a strong main effect, which no pair may borrow
+    residuals, variance = residuals_of(y)
+    found = {one.bits: one.strength for one in Scanner(encode(X, np.arange(300))).strongest(2, residuals, variance)}
+    signs = 1.0 - 2 * X
+    for a, b in itertools.combinations(range(9), 2):
+        design = np.column_stack([np.ones(300), signs[:, a], signs[:, b]])
+        z = signs[:, a] * signs[:, b]
+        beyond = z - design @ np.linalg.lstsq(design, z, rcond=None)[0]
+        expected = beyond @ residuals / np.sqrt(variance[0] * (beyond @ beyond))
+        assert found[(a, b)] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_larger_sets_are_all_scored(k):
+    X, y = drawn(seed=k, share=0.5)
+    residuals, variance = residuals_of(y)
+    found = Scanner(encode(X, np.arange(300))).strongest(k, residuals, variance)
+    signs = 1.0 - 2 * X
+    expected = {
+        some: abs(signs[:, some].prod(axis=1) @ residuals) / np.sqrt(variance.sum())
+        for some in itertools.combinations(range(9), k)
+    }
+    assert found[0].bits == max(expected, key=expected.get)
+    assert abs(found[0].strength) == pytest.approx(max(expected.values()), abs=1e-3)
+
+
+def test_questions_about_one_column_are_never_a_pair():
+    X = np.random.RandomState(0).randint(3, size=(300, 4))
+    table = encode(X, np.arange(300))
+    y = (X[:, 0] == 1).astype(float)
+    for k in (2, 3):
+        for one in Scanner(table).strongest(k, *residuals_of(y)):
+            assert len(set(table.owner[list(one.bits)])) == k
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    X, y = drawn(rows=700)
+    whole = Scanner(encode(X, np.arange(700))).strongest(2, *residuals_of(y))
+    monkeypatch.setattr("parityscope.fit.solvers.scan._BLOCK_ROWS", 128)
+    monkeypatch.setattr("parityscope.fit.solvers.scan._HELD", 0)
+    monkeypatch.setattr("parityscope.fit.solvers.scan._TILE", 4)
+    parts = Scanner(encode(X, np.arange(700))).strongest(2, *residuals_of(y))
+    assert [one.bits for one in parts] == [one.bits for one in whole]
+    assert [one.strength for one in parts] == pytest.approx([one.strength for one in whole], abs=1e-4)
+
+
+def test_the_spectrum_has_every_parity():
+    X, y = drawn(columns=6)
+    residuals, variance = residuals_of(y)
+    for k, found in all_sizes(encode(X, np.arange(300)), residuals, variance, 6).items():
+        for one in found:
+            chi = (1 - 2 * X[:, one.bits]).prod(axis=1)
+            assert one.strength == pytest.approx(np.corrcoef(chi, y)[0, 1] * np.sqrt(300), abs=1e-3)
+        assert len(found) == len(list(itertools.combinations(range(6), k)))
+
+
+def test_the_transform_is_that_of_the_definition():
+    values = np.random.RandomState(1).randn(2**8).astype(np.float32)
+    index = np.arange(2**8)
+    signs = 1.0 - 2 * (np.bitwise_count(index[:, None] & index) % 2)
+    assert walsh(values) == pytest.approx(signs @ values, abs=1e-3)
+
+
+def test_a_score_test_is_near_the_likelihood_ratio():
+    X, _ = drawn(rows=2000)
+    random = np.random.RandomState(5)
+    y = (random.rand(2000) < 0.3 + 0.1 * X[:, 2]).astype(float)
+    ones, z = np.ones((2000, 1)), 1.0 - 2 * X[:, 2]
+    drop = regression(ones, Target(y)).deviance - regression(np.column_stack([ones, z]), Target(y)).deviance
+    assert score_test(ones, z, Target(y)).log_p == pytest.approx(-drop / 2, rel=0.35)

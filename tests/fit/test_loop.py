@@ -1,0 +1,249 @@
+"""What the loop finds where the schedule of 0.2.0 failed: each of these tables was answered wrongly by it."""
+
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor
+from parityscope.fit.answer import Question, ask
+from parityscope.fit.clock import Budget
+
+
+def labels_of(up):
+    return np.where(up, 1, -1).astype(np.int8)
+
+
+def answered(X, up, seed=0, **question):
+    return ask(Question(**question), X, labels_of(np.asarray(up) > 0), np.random.RandomState(seed))
+
+
+def supports(answer):
+    return {one.support for one in answer.interactions}
+
+
+def draws(seed):
+    """A main effect of 0.48 and an XOR of 0.31, beside a hundred rare columns."""
+    random = np.random.RandomState(seed)
+    X = (random.rand(4000, 110) < np.where(np.arange(110) < 10, 0.5, 0.02)).astype(int)
+    u = random.rand(4000)
+    return X, np.where(u < 0.5, X[:, 0], np.where(u < 0.8, X[:, 1] ^ X[:, 2], random.randint(2, size=4000)))
+
+
+@pytest.mark.parametrize("seed", [9404, 9405])
+def test_w1_a_main_effect_does_not_hide_a_pair(seed):
+    answer = answered(*draws(seed))
+    assert supports(answer) == {(0,), (1, 2)}
+    assert sum(attempt.seconds for attempt in answer.attempts) < 2
+
+
+def test_w2_what_is_known_is_taken_out_before_the_next_scan():
+    """Near-copies of a first pair, and a second pair behind them."""
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(4000, 60))
+    for copy in range(20, 60):
+        X[:, copy] = X[:, copy % 2] ^ (random.rand(4000) < 0.03)
+    u = random.rand(4000)
+    y = np.where(u < 0.5, X[:, 0] ^ X[:, 1], np.where(u < 0.75, X[:, 4] ^ X[:, 5], random.randint(2, size=4000)))
+    found = [set(one.support) for one in answered(X, y, max_k=3).interactions]
+    assert {4, 5} in found
+    assert any(one & {0, *range(20, 60, 2)} and one & {1, *range(21, 60, 2)} for one in found)
+
+
+@pytest.mark.parametrize("positives", [0.01, 0.03, 0.05])
+@pytest.mark.parametrize("kind", ["bits", "numbers", "text"])
+def test_w3_rare_classes_do_not_crash(positives, kind):
+    random = np.random.RandomState(0)
+    X = {
+        "bits": lambda: pd.DataFrame(random.randint(2, size=(3000, 12))),
+        "numbers": lambda: pd.DataFrame(random.randn(3000, 12)),
+        "text": lambda: pd.DataFrame(random.choice(list("abcdef"), size=(3000, 6))),
+    }[kind]().rename(columns=str)
+    y = (random.rand(3000) < positives).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert SparseParityClassifier(random_state=0, budget=5).fit(X, y).support_.tolist() == []
+
+
+def test_w3_an_xor_of_a_rare_class_is_found():
+    random = np.random.RandomState(1)
+    X = random.randn(5000, 12)
+    y = random.rand(5000) < np.where((X[:, 2] > 0) ^ (X[:, 7] > 0), 0.08, 0.02)
+    answer = answered(X, y, budget=10)
+    assert supports(answer) == {(2, 7)}
+    assert answer.quality.auc > 0.6
+    assert answer.quality.accuracy == pytest.approx(answer.quality.majority)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns", "k", "rho"), [(300_000, 40, 2, 0.2), (1_000_000, 50, 3, 0.1)])
+def test_w4_many_rows_are_scanned_within_the_budget(rows, columns, k, rho):
+    random = np.random.RandomState(0)
+    X = np.unpackbits(random.randint(0, 256, size=(rows, -(-columns // 8)), dtype=np.uint8), axis=1)[:, :columns]
+    odd = X[:, :k].sum(axis=1) % 2 ^ (random.rand(rows) < (1 - rho) / 2)
+    started = time.process_time()
+    answer = answered(X, odd)
+    assert supports(answer) == {tuple(range(k))}
+    assert time.process_time() - started < 30
+
+
+def additive(seed, correlated):
+    random = np.random.RandomState(seed)
+    X = random.randn(3000, 10)
+    if correlated:
+        X = 0.6 * random.randn(3000, 1) + 0.8 * X
+    return X, random.rand(3000) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_w5_additive_effects_are_no_interaction(correlated):
+    for seed in range(3):
+        found = answered(*additive(seed, correlated)).interactions
+        assert {one.support for one in found} == {(0,), (1,)}
+        assert {one.kind for one in found} == {"main effect"}
+
+
+def test_w5_strong_additive_bits_are_no_interaction():
+    random = np.random.RandomState(2)
+    X = random.randint(2, size=(3000, 10))
+    up = random.rand(3000) < 1 / (1 + np.exp(-2.5 * (X[:, 0] + X[:, 1] - 1)))
+    assert supports(answered(X, up)) == {(0,), (1,)}
+
+
+def test_w5_an_interaction_has_its_own_p_value_estimate_and_interval():
+    random = np.random.RandomState(3)
+    X = random.randint(2, size=(6000, 8))
+    signs = 1 - 2 * X
+    log_odds = 1.2 * signs[:, 0] + 0.4 * signs[:, 0] * signs[:, 1]
+    (found,) = answered(X, random.rand(6000) < 1 / (1 + np.exp(-log_odds))).interactions
+    assert (found.support, found.kind, found.parts) == ((0, 1), "pair table", (("column 0",),))
+    low, high = found.interval
+    assert low < 0.4 < high
+    assert found.log_p > -120  # the main effect's own would be far below
+
+
+def repeated(seed, by_visit=False):
+    random = np.random.RandomState(seed)
+    subjects = np.repeat(np.arange(100), 10)
+    X = random.randn(100, 8)[subjects] + (0.1 * random.randn(1000, 8) if by_visit else 0)
+    return X, random.randint(2, size=100)[subjects], subjects
+
+
+def test_w6_repeated_rows_are_named_and_counted_once():
+    X, y, _ = repeated(0)
+    answer = answered(X, y)
+    assert answer.repeated.startswith("900 of 1000 rows repeat another row exactly")
+    assert answer.support == ()
+    with pytest.warns(RepeatedRows):
+        SparseParityClassifier(random_state=0).fit(np.repeat(X[:50, :1], 2, axis=0), np.repeat(X[:50, 0] > 0, 2))
+
+
+def test_w6_groups_are_the_pieces_of_evidence():
+    false = {True: 0, False: 0}
+    for seed in range(6):
+        X, y, subjects = repeated(seed, by_visit=True)
+        for grouped in false:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = SparseParityClassifier(random_state=0, max_k=2).fit(X, y, groups=subjects if grouped else None)
+            false[grouped] += model.k_ > 0
+    assert (false[True], false[False]) == (0, 6)
+
+
+def test_w7_work_not_time_ends_a_search(monkeypatch):
+    random = np.random.RandomState(0)
+    X, y = random.randint(2, size=(600, 200)), random.randint(2, size=600)
+    first = answered(X, y, budget=1)
+    slow = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 3 * slow())  # a machine three times as slow
+    second = answered(X, y, budget=1)
+    assert [vars(one) for one in first.attempts] == [vars(one) for one in second.attempts]
+    assert (first.guarantee, first.skipped) == (second.guarantee, second.skipped)
+
+
+def test_w7_an_emergency_stop_is_said():
+    budget = Budget(1.0)
+    budget.started -= 100
+    assert budget.left < 0
+    assert budget.stopped_by_clock
+
+
+def test_w8_uneven_targets_have_a_language_of_their_own():
+    random = np.random.RandomState(4)
+    X = random.randint(2, size=(5000, 10))
+    y = random.rand(5000) < np.where(X[:, 3] ^ X[:, 8], 0.18, 0.06)
+    model = SparseParityClassifier(random_state=0, threshold="share").fit(X, y)
+    assert model.support_.tolist() == [3, 8]
+    assert model.quality_["auc"] > 0.6
+    assert model.quality_["majority"] == pytest.approx(0.88, abs=0.02)
+    assert 0.3 < model.predict(X).mean() < 0.7
+    assert "moves the share by ≥" in model.guarantee_
+    assert "points" in model.guarantee_
+
+
+def test_w10_a_landscape_is_told_by_its_pairs():
+    """Many overlapping effects among more than four columns: term by term, the largest share first."""
+    random = np.random.RandomState(5)
+    X = np.array(list(np.ndindex(*(2,) * 9)))
+    signs = 1 - 2 * X
+    y = 3.0 * signs[:, 4] * signs[:, 8] + 2.0 * signs[:, 2] * signs[:, 4] + signs[:, 2] * signs[:, 8]
+    y = y + 0.7 * signs[:, 1] + 0.5 * signs[:, 2] * signs[:, 4] * signs[:, 1] + 0.3 * random.randn(len(X))
+    model = SparseParityRegressor(random_state=0).fit(X, y)
+    assert [one.support for one in model.interactions_[:3]] == [(4, 8), (2, 4), (2, 8)]
+    assert all(len(one.truth_table) <= 16 for one in model.interactions_)
+
+
+def landscape(name):
+    folder = os.environ.get("PARITYSCOPE_DATA")
+    if not folder or not (path := Path(folder) / name).is_file():
+        pytest.skip(f"{name} is not there: set PARITYSCOPE_DATA to the folder that holds it")
+    return pd.read_csv(path, sep="\t")
+
+
+@pytest.mark.slow
+def test_w10_the_fluorescent_protein_names_its_three_pairs_first():
+    frame = landscape("eqfp611.tsv.gz")
+    sites = frame.drop(columns=[name for name in frame.columns if frame[name].nunique() > 2])
+    model = SparseParityRegressor(random_state=0, budget=60).fit(sites, frame["brightness"])
+    names = [one.columns for one in model.interactions_ if one.k == 2][:3]
+    assert {frozenset(name) for name in names} == {
+        frozenset(sites.columns[[a - 1, b - 1]]) for a, b in ((4, 9), (2, 4), (2, 9))
+    }
+    assert [one.k for one in model.interactions_[:3]] == [2, 2, 2]
+
+
+def test_covariates_are_taken_out_and_not_searched():
+    random = np.random.RandomState(6)
+    X = random.randint(2, size=(3000, 8)).astype(float)
+    X[:, 7] = random.randn(3000)
+    y = random.rand(3000) < 1 / (1 + np.exp(-1.5 * X[:, 7] - (1 - 2 * (X[:, 0] != X[:, 1]))))
+    model = SparseParityClassifier(random_state=0, covariates=[7]).fit(X, y)
+    assert [one.support for one in model.interactions_] == [(0, 1)]
+    plain = SparseParityClassifier(random_state=0).fit(X, y)
+    assert {one.support for one in plain.interactions_} == {(0, 1), (7,)}
+
+
+def test_several_classes_are_told_apart_one_against_the_rest():
+    random = np.random.RandomState(7)
+    X = random.randint(2, size=(1500, 8))
+    y = np.where(X[:, 0] ^ X[:, 3], "odd", np.where(X[:, 5] == 1, "right", "left"))
+    model = SparseParityClassifier(random_state=0).fit(X, y)
+    assert {one.label for one in model.interactions_} == {"left", "odd", "right"}
+    assert (0, 3) in {one.support for one in model.interactions_ if one.label == "odd"}
+    assert model.score(X, y) > 0.95
+    assert model.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("missing", ["drop", "median", "category"])
+def test_missing_values_in_python_as_in_the_command(missing):
+    random = np.random.RandomState(8)
+    X = pd.DataFrame(random.randint(2, size=(800, 5)).astype(float), columns=list("abcde"))
+    y = (X["b"] != X["d"]).astype(int)
+    X.loc[:20, "a"] = np.nan
+    model = SparseParityClassifier(random_state=0, missing=missing).fit(X, y)
+    assert model.support_.tolist() == [1, 3]
+    assert model.score(X[30:], y[30:]) == 1.0
