@@ -1,11 +1,11 @@
 """How far `fit` sees, and that it does not invent: sizes, noise and rows at the frontier, and random labelings.
 
 Every line is measured in a process of its own, table by table: how often exactly the hidden columns were named, seconds
-of wall clock and of processor, and the peak of memory, which includes the table itself. k is open. Run it as
+of wall clock and of processor, and the peak of memory, which includes the table itself. Budgets count work, so that a
+busy machine changes neither the answers nor the processor seconds. k is open. Run it as
 
     python benchmarks/fit_frontier.py --out frontier.json   # 32 tables a line, 1000 labelings a kind
     python benchmarks/fit_frontier.py --only frontier --tables 4
-    python benchmarks/fit_frontier.py --processor-time      # on a busy machine: budgets count processor seconds
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parityscope.core.statistics import median
-from parityscope.fit import clock
 from parityscope.fit.answer import Question, ask
 
 FIRST_SEED = 1000
@@ -86,9 +85,8 @@ KINDS: dict[str, Callable[[np.random.RandomState], np.ndarray]] = {
 }
 
 
-def measure_line(line: Line, tables: int, processor_time: bool) -> dict[str, Any]:
+def measure_line(line: Line, tables: int) -> dict[str, Any]:
     """Return how one line of the frontier went."""
-    _count(processor_time)
     found, wrong, wall, processor = 0, 0, [], []
     for seed in range(FIRST_SEED, FIRST_SEED + tables):
         X, labels, support = hidden_parity(line, seed)
@@ -112,9 +110,8 @@ def measure_line(line: Line, tables: int, processor_time: bool) -> dict[str, Any
     }
 
 
-def measure_kind(kind: str, labelings: int, processor_time: bool) -> dict[str, Any]:
+def measure_kind(kind: str, labelings: int) -> dict[str, Any]:
     """Return in how many random labelings of one kind of table something was found."""
-    _count(processor_time)
     found, unfinished, cpu = 0, 0, time.process_time()
     for seed in range(FIRST_SEED, FIRST_SEED + labelings):
         random = np.random.RandomState(seed)
@@ -126,11 +123,6 @@ def measure_kind(kind: str, labelings: int, processor_time: bool) -> dict[str, A
         unfinished += bool(answer.skipped)
     seconds = time.process_time() - cpu
     return {"kind": kind, "labelings": labelings, "found": found, "unfinished": unfinished, "processor": seconds}
-
-
-def _count(processor_time: bool) -> None:
-    if processor_time:
-        clock.now = time.process_time
 
 
 def _alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -147,12 +139,11 @@ def main() -> None:
     parser.add_argument("--lines", type=int, nargs="*", default=range(len(FRONTIER)))
     parser.add_argument("--tables", type=int, default=32)
     parser.add_argument("--labelings", type=int, default=1000)
-    parser.add_argument("--processor-time", action="store_true")
     chosen = parser.parse_args()
     measured: dict[str, Any] = {"load": os.getloadavg()[0], "frontier": [], "labelings": []}
     if chosen.only != "labelings":
         for index in chosen.lines:
-            one = _alone(measure_line, FRONTIER[index], chosen.tables, chosen.processor_time)
+            one = _alone(measure_line, FRONTIER[index], chosen.tables)
             measured["frontier"].append(one)
             print(
                 f"({one['n']}, {one['k']}, {one['rows']} rows, {one['noise']:.0%}): {one['found']} of {one['tables']}, "
@@ -162,7 +153,7 @@ def main() -> None:
             )
     if chosen.only != "frontier":
         for kind in KINDS:
-            one = _alone(measure_kind, kind, chosen.labelings, chosen.processor_time)
+            one = _alone(measure_kind, kind, chosen.labelings)
             measured["labelings"].append(one)
             print(
                 f"{kind}: {one['found']} of {one['labelings']} labelings, {one['unfinished']} not searched to the end, "

@@ -32,7 +32,7 @@ OPTIONAL = {
     "pandas": {"records", "training", "fit"},
     "bed_reader": {"fit"},
     "skrebate": {"papers.own.fit_benchmark"},
-    "lightgbm": {"papers.own.fit_benchmark"},
+    "lightgbm": {"papers.own.fit_benchmark", "fit"},
     "interpret": {"papers.own.fit_benchmark"},
     "shapiq": {"papers.own.fit_benchmark"},
     "fastapi": {"apps.explorer"},

@@ -355,7 +355,9 @@ class _Telling:
         if known.target.groups is not None:
             rows = int(known.target.groups.max()) + 1
         for k in known.sizes:
-            price = known.price(k) - math.log(known.level)
+            # Of thresholds the promise is about those that are scanned, which have half of alpha.
+            several = any(bit.threshold is not None for bit in known.table.bits)
+            price = known.price(k, scanned=True) + several * math.log(2) - math.log(known.level)
             met = 0.0 if k in self.diary.complete else self.diary.reached.get(k, 2.0)
             found[k] = promise.promised(rows, share, price, met=met, features=features)
         spread = None if known.target.measured else math.sqrt(share * (1 - share))
@@ -373,7 +375,10 @@ class _Telling:
     def _skipped(self) -> str:
         """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
         unfinished = {k: (self.diary.reached.get(k, 2.0), left) for k, left in self.diary.left_out.items()}
-        return promise.skipped_sentence(unfinished, stopped=self.diary.budget.stopped_by_clock)
+        stopped = "this machine was too busy: the clock stopped the search" * self.diary.budget.stopped_by_clock
+        if self.diary.full:
+            stopped = f"after {len(self.known.accepted)} terms the search ends"
+        return promise.skipped_sentence(unfinished, stopped=stopped)
 
     def _why_nothing(self, skipped: str) -> str:
         known, table, rows = self.known, self.known.table, self.known.rows

@@ -38,6 +38,7 @@ class Diary:
     reached: dict[int, float] = field(default_factory=dict)  # sampled sizes: from which correlation on, surely
     found_after: float | None = None  # nominal seconds until the first term
     left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
+    full: bool = False  # so many terms were found that the search ended
     nearest: Candidate | None = None  # the smallest corrected p-value that was not significant
 
     def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:

@@ -225,7 +225,7 @@ def write_fit(fitted: TableFit, out: Path) -> list[str]:
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
     >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
     >>> write_fit(fit_file(path, "fault"), path.parent)
-    ['fit.json', 'interaction.png']
+    ['fit.json', 'interaction.png', 'report.html']
     >>> json.loads((path.parent / "fit.json").read_text())["columns"]
     ['a', 'c']
     """
@@ -233,6 +233,9 @@ def write_fit(fitted: TableFit, out: Path) -> list[str]:
     # Numbers first: they survive a missing plotting library.
     from parityscope.core.drawing import png, themed
     from parityscope.fit.picture import interaction_figure
+    from parityscope.fit.report import report
 
-    write_atomically(out / "interaction.png", png(themed(interaction_figure, fitted)))
-    return ["fit.json", "interaction.png"]
+    picture = png(themed(interaction_figure, fitted))
+    write_atomically(out / "interaction.png", picture)
+    write_atomically(out / "report.html", report(fitted, picture).encode())
+    return ["fit.json", "interaction.png", "report.html"]

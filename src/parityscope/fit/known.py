@@ -61,7 +61,7 @@ class Known:
     accepted: list[Candidate] = field(default_factory=list)
     steps: int = 0  # tests of one more term that were passed: each spends its part of alpha
     strongest: float = 0.0  # the largest correlation of a proposed parity with the target
-    families: dict[int, float] = field(default_factory=dict)
+    families: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -185,25 +185,30 @@ class Known:
 
     # Tests
 
-    def log_family(self, k: int) -> float:
-        """Return the logarithm of how many parities of k columns could have been found."""
-        if k not in self.families:
-            self.families[k] = log_family(self.table.choices, k)
-        return self.families[k]
+    def log_family(self, k: int, *, scanned: bool = False) -> float:
+        """Return the logarithm of how many parities of k columns could have been found, or only of those scanned."""
+        if (k, scanned) not in self.families:
+            choices = np.bincount(self.table.owner).tolist() if scanned else self.table.choices
+            self.families[k, scanned] = log_family(choices, k)
+        return self.families[k, scanned]
 
     @property
     def before(self) -> range:
         """The sizes that are looked for before a given k."""
         return range(1, min(_SMALLER + 1, min(self.sizes, default=1))) if self.k_is_known else range(0)
 
-    def price(self, k: int) -> float:
-        """Return the logarithm of what the p-value of a parity of k columns is multiplied by: sets, and sizes."""
+    def price(self, k: int, *, scanned: bool = False) -> float:
+        """Return the logarithm of what the p-value of a parity of k columns is multiplied by: sets, and sizes.
+
+        Sets are those of all thresholds, or only of those `scanned`.
+        """
+        sets = self.log_family(k, scanned=scanned)
         if not self.k_is_known:
-            return self.log_family(k) + math.log(k * (k + 1))  # reciprocals add up to less than 1
+            return sets + math.log(k * (k + 1))  # reciprocals add up to less than 1
         if not self.before:
-            return self.log_family(k)
+            return sets
         share = (1 - _OWN_SHARE) / len(self.before) if k in self.before else _OWN_SHARE
-        return self.log_family(k) - math.log(share)
+        return sets - math.log(share)
 
     @property
     def level(self) -> float:
@@ -236,8 +241,13 @@ class Known:
         if np.ptp(chi):
             self.strongest = max(self.strongest, abs(float(np.corrcoef(chi, self.target.y)[0, 1])))
         score = self._score(interaction, chi)
-        log_p = min(0.0, score.log_p + self.price(len(interaction.bits)))
-        return Candidate(interaction, solver, log_p, score.estimate, score.error, attention)
+        log_p = score.log_p + self.price(len(chosen))
+        if any(bit.threshold is not None for bit in chosen):
+            # Half of alpha is for the thresholds that were scanned, half for all others: few choices cost little.
+            scanned = Interaction(tuple(chosen))
+            plain = self._score(scanned, scanned.chi(values)).log_p + self.price(len(chosen), scanned=True)
+            log_p = math.log(2) + min(log_p, plain)
+        return Candidate(interaction, solver, min(0.0, log_p), score.estimate, score.error, attention)
 
     def _score(self, interaction: Interaction, chi: ndarray) -> Score:
         """Return the test beyond the parts; of sets that parts are not taken out of in the scan, also that without.

@@ -25,7 +25,8 @@ MOST_TERMS = 40  # a target that needs more is not a matter of a few interaction
 _TESTED = 8  # the strongest of a scan: all pay for the whole scan, so that testing several costs nothing
 _EQUATIONS_SHARE = 0.05  # of the budget, for a parity without noise before anything is scanned
 _MOST_EQUATIONS = 6000  # columns
-_PAIRS_SHARE, _LARGER_SHARE = 0.25, 0.04  # of the budget, for one complete scan before samples are considered
+# Of the budget, for one complete scan before samples are considered.
+_PAIRS_SHARE, _TRIPLES_SHARE, _LARGER_SHARE = 0.25, 0.2, 0.04
 _MEMORY = 2**31
 _LONG = 2.0  # nominal seconds from which a scan uses all cores
 _EXPLAINED = 0.96  # a correlation above which hardly a row in fifty is left to explain
@@ -82,6 +83,7 @@ def _run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomSta
             return
         if not Sampler(known, diary, random, scanner, solver).climb():
             return
+    diary.full = len(known.accepted) >= MOST_TERMS
 
 
 def scan_all(known: Known, scanner: Scanner, k: int, cost: float) -> list[BitSet]:
@@ -115,6 +117,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
+    diary.complete.clear()  # what was scanned was scanned without it
     if diary.found_after is None:
         diary.found_after = diary.budget.spent
     diary.note(candidate.solver, candidate.k, f"found: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
@@ -130,7 +133,7 @@ def _scan(known: Known, diary: Diary, scanner: Scanner) -> bool:
     sizes = [k for k in sorted({*known.before, *known.sizes}) if not known.hopeless(k)]
     for k in sizes:
         cost, started = scan.seconds(bits, k, rows), budget.spent
-        share = _PAIRS_SHARE if k <= 2 else _LARGER_SHARE
+        share = _PAIRS_SHARE if k <= 2 else _TRIPLES_SHARE if k == 3 else _LARGER_SHARE
         if cost > min(share * budget.seconds, budget.left) and k > 1:
             continue
         if k > 2 and _spectrum_is_cheaper(known, diary, [size for size in sizes if size > 2]):

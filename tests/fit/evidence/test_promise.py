@@ -20,8 +20,8 @@ def test_sentences_name_ranges_that_were_searched():
     text = sentence({1: 0.2, 2: 0.22, 3: 0.41, 4: 1.0, 5: 1.0, 6: None}, spread=0.3, terms=False, grouped=True)
     assert text == (
         "any parity of at most k = 2 columns that moves the share by ≥ 6.6 points beyond its parts (correlation ≥ "
-        "0.22), of 3 that moves the share by ≥ 12 points beyond its parts (correlation ≥ 0.41), of 4 to 5 without noise, "
-        "would have been found with probability ≥ 0.99, if groups are independent"
+        "0.22), of 3 that moves the share by ≥ 12 points beyond its parts (correlation ≥ 0.41), of 4 to 5 without "
+        "noise, would have been found with probability ≥ 0.99, if groups are independent"
     )
     uneven = sentence({1: 0.2, 3: 0.2}, spread=None, terms=True, grouped=False, uneven={3})
     assert uneven.endswith("if rows are independent (3 columns: if it splits the rows no less evenly than 40 : 60)")

@@ -130,10 +130,10 @@ def counted(many: int | str, what: str) -> str:
     return f"{many} {what}{'' if many in (1, '1') else 's'}"
 
 
-def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: bool = False) -> str:
+def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "") -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
-    With `stopped` it adds that the clock ended the search before its budget of work was used.
+    `stopped` says why the search ended before its budget of work was used, if it did.
 
     >>> skipped_sentence({4: (0.5, 7300.0), 5: (1.0, 9e9), 6: (2.0, 1e15), 7: (2.0, 1e18)})
     'not searched: 4 columns weaker than 0.5 (2 hours), 5 columns with noise (285 years), 6 to 7 columns (longer)'
@@ -150,5 +150,5 @@ def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: 
         some = " with noise" if all(unfinished[k][0] == 1 for k in longer) else ""
         texts.append(f"{sizes_text(longer)} columns{some} (longer)")
     if stopped:
-        texts.append("what else this budget pays for (this machine was too busy: the clock stopped the search)")
+        texts.append(f"what else this budget pays for ({stopped})")
     return f"not searched: {', '.join(texts)}" if texts else ""

@@ -18,6 +18,7 @@ from parityscope.fit.solvers.scan import BitSet
 _CHUNK = 2**18
 _MOST_KEY_BITS = 20  # the table of buckets then takes four megabytes
 _KEPT = 64
+_WORD_SECONDS = 4e-9  # nominal, to count 64 rows of a parity
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Collider:
         columns, first = np.unique(self.owner, return_index=True)
         self._columns = len(columns)
         self._several = self._columns < len(self.owner)
+        self._counting = 0.0  # nominal seconds of counts on all rows that are not charged yet
         self._first_bit = np.append(first, len(self.owner))  # bits of a column follow each other
 
     @property
@@ -74,7 +76,8 @@ class Collider:
             for key_rows in self._epoch(plan, min(self.books.rounds_per_epoch(plan), int(needed) + 1)):
                 if key_rows:
                     rounds.append((key_rows, split))
-                budget.charge(plan.seconds)
+                budget.charge(plan.seconds + self._counting)
+                self._counting = 0.0
                 budget.report(f"parities of {plan.k} columns with correlation {plan.rho:g}")
                 if budget.left < 0 or (until_found and len(self.found) > known):
                     break
@@ -188,6 +191,7 @@ class Collider:
         if not len(sets):
             return
         strength = self.rows.strength(*self.rows.odd(sets))
+        self._counting += len(sets) * len(self.rows.words) * _WORD_SECONDS
         for place in np.flatnonzero(np.abs(strength) >= self.floor).tolist():
             self.found[tuple(sorted(sets[place].tolist()))] = float(strength[place])
         if len(self.found) > 64 * _KEPT:
