@@ -303,6 +303,7 @@ class _Telling:
 
     def _term(self, group: Sequence[Candidate], *, share: float, adds: float, accuracy: float) -> Term:
         known, top = self.known, group[0]
+        estimate, error = self._estimate(top)
         bits = tuple(dict.fromkeys(bit for one in group for bit in one.interaction.bits))
         bits = tuple(sorted(bits, key=lambda bit: (bit.column, bit.threshold or 0.0, bit.levels)))
         support = tuple(sorted({bit.column for bit in bits}))
@@ -320,8 +321,8 @@ class _Telling:
             kind_of(group, known.accepted),
             tuple(self.columns[bit.column].describe(bit) for bit in bits),
             tuple(names[bit.column] for bit in bits),
-            top.estimate,
-            (top.estimate - _Z * top.error, top.estimate + _Z * top.error),
+            estimate,
+            (estimate - _Z * error, estimate + _Z * error),
             float(np.corrcoef(chi, known.target.y)[0, 1]) if np.ptp(chi) else 0.0,
             top.log_p,
             share,
@@ -333,6 +334,15 @@ class _Telling:
             cells,
             tuple(tuple(names[c] for c in one.support) for one in known.accepted if set(one.support) < set(support)),
         )
+
+    def _estimate(self, top: Candidate) -> tuple[float, float]:
+        """Return the coefficient of a parity in the final model and its standard error; of others that of the test."""
+        features, fitted = self.known.model_features(), self.known.fitted
+        if top.interaction.bits not in features:
+            return top.estimate, top.error
+        place = 1 + features.index(top.interaction.bits)
+        variance = float(np.linalg.inv(fitted.information)[place, place]) * fitted.dispersion
+        return float(fitted.coefficients[place]), math.sqrt(max(0.0, variance))
 
     def _noise_rate(self) -> float:
         known = self.known

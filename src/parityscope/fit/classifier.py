@@ -30,8 +30,8 @@ with naming_the_extra():
         validate_data,
     )
 
-_LISTED = ("columns", "support", "kind", "bits", "estimate", "interval", "strength", "p_value", "share", "adds")
-_LISTED += ("accuracy", "parts", "block", "solver", "label")
+_LISTED = ["columns", "support", "kind", "bits", "estimate", "interval", "strength", "p_value", "share", "adds"]
+_LISTED += ["accuracy", "parts", "block", "solver", "label"]
 
 
 class NothingFound(UserWarning):
@@ -117,7 +117,7 @@ class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             | {"columns": ", ".join(one.columns), "bits": " ⊕ ".join(one.bits)}
             for one in self.interactions_
         ]
-        return pd.DataFrame(rows, columns=list(_LISTED))
+        return pd.DataFrame(rows, columns=_LISTED)
 
     def ebm_interactions(self) -> list[tuple[int, ...]]:
         """Return the interactions of two columns and more, as `interactions=` of an explainable boosting machine.

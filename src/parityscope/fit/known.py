@@ -76,10 +76,10 @@ class Known:
     ) -> Known:
         """Sort the rows by class, and pack the columns; covariates are adjusted for, and not searched."""
         if target.measured:
-            order, lengths = np.arange(len(X)), (len(X),)
+            order, lengths = np.arange(len(X)), [len(X)]
         else:
             order = np.argsort(target.y, kind="stable")
-            lengths = (int((target.y < 0.5).sum()), int((target.y > 0.5).sum()))
+            lengths = [int((target.y < 0.5).sum()), int((target.y > 0.5).sum())]
         table = encode(X, order, lengths, unordered, frozenset(covariates))
         possible = [k for k in sizes if k <= table.columns]
         return Known(X, order, table, target.taken(order), possible, k_is_known, alpha, tuple(covariates), unordered)

@@ -45,7 +45,7 @@ def threads(count: int | None) -> AbstractContextManager[object]:
         from threadpoolctl import threadpool_limits
     except ImportError:
         return nullcontext()
-    return threadpool_limits(count, user_api="blas")  # type: ignore[no-any-return]
+    return threadpool_limits(count, user_api="blas")
 
 
 def run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomState) -> None:
