@@ -52,7 +52,7 @@ def test_a_table_is_sent_and_searched_and_nothing_is_left(server, faults, tmp_pa
     assert status == 200
     assert [one["columns"] for one in found["interactions"]] == [["b", "shift"]]
     assert found["interactions"][0]["p"].startswith("p = ")
-    assert found["guarantee"].startswith("any parity")
+    assert found["guarantee"].startswith("given the terms above, any further parity")
     assert found["command"] == "parityscope fit faults.csv --target fault --max-k 2 --budget 5s"
     assert server.json(f"/api/table/{sent['table']}/progress")[0] == 200
     assert server.json(f"/api/table/{sent['table']}")[1] == sent
