@@ -12,6 +12,7 @@ import pytest
 from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor
 from parityscope.fit.answer import Question, ask
 from parityscope.fit.clock import Budget
+from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 
 def labels_of(up):
@@ -247,3 +248,16 @@ def test_missing_values_in_python_as_in_the_command(missing):
     model = SparseParityClassifier(random_state=0, missing=missing).fit(X, y)
     assert model.support_.tolist() == [1, 3]
     assert model.score(X[30:], y[30:]) == 1.0
+
+
+def test_weak_genotypes_are_found_by_their_pair():
+    """Heritability 0.1 in 400 rows: at the edge of what the rows can show."""
+    kind = TableKind(kind="genotypes", n=20, rows=400, heritability=0.1)
+    found = []
+    for seed in (5000, 5005, 5007, 5010):
+        table = kind.draw(seed)
+        answer = ask(Question(2), table.X, labels_of(table.y > 0), np.random.RandomState(seed))
+        assert answer.support in ((), table.columns)
+        assert answer.p_value <= 0.01 or answer.candidate is not None
+        found.append(answer.support == table.columns)
+    assert sum(found) >= 3

@@ -175,7 +175,7 @@ class Known:
         stays = random.rand(self.rows) * np.abs(left).max() < np.abs(left)
         rows = [np.flatnonzero(stays & (left < 0)), np.flatnonzero(stays & (left > 0))]
         chosen, lengths = np.concatenate(rows), [len(rows[0]), len(rows[1])]
-        step = max(1, 2**26 // self.rows)
+        step = max(1, 2**24 // self.rows)
         blocks = [
             pack(unpack(self.table.words[:, start : start + step], self.table.lengths).T[chosen] < 0, lengths)
             for start in range(0, len(self.table.bits), step)

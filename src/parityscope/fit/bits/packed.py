@@ -52,11 +52,13 @@ def unpack(words: UInt64[ndarray, "words bits"], lengths: Sequence[int]) -> Int8
     >>> unpack(pack(np.array([[True], [False], [True]]), [2, 1]), [2, 1]).tolist()
     [[-1, 1, -1]]
     """
-    shifts = np.arange(WORD, dtype=np.uint64)
     runs = []
     for place, length in zip(words_of(lengths), lengths, strict=True):
-        ones = (words[place].T[:, :, None] >> shifts) & np.uint64(1)  # (bits, words, 64)
-        runs.append((1 - 2 * ones.astype(np.int8)).reshape(words.shape[1], -1)[:, :length])
+        in_bytes = np.ascontiguousarray(words[place].T).astype("<u8", copy=False).view(np.uint8)
+        ones = np.unpackbits(in_bytes, axis=1, count=length, bitorder="little").view(np.int8)
+        ones *= -2
+        ones += 1
+        runs.append(ones)
     return np.concatenate(runs, axis=1) if runs else np.empty((words.shape[1], 0), dtype=np.int8)
 
 

@@ -90,8 +90,10 @@ class Scanner:
         """Return the standardised score of every question, its score, and its weighted mean."""
         scores = np.zeros((self._bits, 2))
         both = np.column_stack([residuals, variance]).astype(np.float32)
-        for rows, signs in self._blocks():
-            scores += signs @ both[rows]
+        for start in range(0, self._bits, 8 * _TILE):
+            some = slice(start, start + 8 * _TILE)
+            for rows, signs in self._blocks(some):
+                scores[some] += signs @ both[rows]
         total = float(variance.sum())
         mean = scores[:, 1] / total
         score = scores[:, 0] - mean * float(residuals.sum())
@@ -122,10 +124,9 @@ class Scanner:
         shape = len(range(*first.indices(self._bits))), len(range(*second.indices(self._bits)))
         by_residual, by_variance = np.zeros(shape), np.zeros(shape)
         left, spread = residuals.astype(np.float32), variance.astype(np.float32)
-        for rows, signs in self._blocks():
-            other = signs[second].T
-            by_residual += (signs[first] * left[rows]) @ other
-            by_variance += (signs[first] * spread[rows]) @ other
+        for (rows, one), (_, other) in zip(self._blocks(first), self._blocks(second), strict=True):
+            by_residual += (one * left[rows]) @ other.T
+            by_variance += (one * spread[rows]) @ other.T
         return by_residual, by_variance
 
     def _larger(self, k: int, residuals: ndarray, variance: ndarray) -> list[BitSet]:
@@ -158,8 +159,8 @@ class Scanner:
     def _holds(self) -> bool:
         return self._bits * sum(self.table.lengths) <= _HELD
 
-    def _blocks(self) -> Iterator[tuple[slice, Float32[ndarray, "bits rows"]]]:
-        """Yield blocks of rows with the signs of all questions."""
+    def _blocks(self, some: slice = slice(None)) -> Iterator[tuple[slice, Float32[ndarray, "bits rows"]]]:
+        """Yield blocks of rows with the signs of some questions, all unless told."""
         if self._held is None and self._holds():
             self._held = unpack(self.table.words, self.table.lengths).astype(np.float32)
         start = 0
@@ -167,9 +168,9 @@ class Scanner:
             for low in range(0, length, _BLOCK_ROWS):
                 rows = slice(start + low, start + min(length, low + _BLOCK_ROWS))
                 if self._held is not None:
-                    yield rows, self._held[:, rows]
+                    yield rows, self._held[some, rows]
                 else:
-                    words = self.table.words[place][low // 64 : -(-min(length, low + _BLOCK_ROWS) // 64)]
+                    words = self.table.words[place, some][low // 64 : -(-min(length, low + _BLOCK_ROWS) // 64)]
                     yield rows, unpack(words, [rows.stop - rows.start]).astype(np.float32)
             start += length
 
