@@ -132,7 +132,7 @@ class Claim:
     id : str
         Paper, kind, number as printed.
     statement : str
-        What the paper says.
+        What is tested, in the project's notation.
     clauses : sequence of Clause
         What is measured of it, what confirms and what refutes it.
     measure : callable
@@ -151,6 +151,12 @@ class Claim:
         The page with the proof; then a statement that holds is "proved".
     replay : mapping of str to callable, or None
         By quantity, the second method that computes the number of a counterexample again.
+    printed : str
+        The statement as printed: the paper's own words or formula, verbatim and short; empty where it is ours.
+    hypotheses : str
+        The hypotheses the paper puts on it, verbatim or nearly so: sizes, probability, temperature, initialisation.
+    ours : str
+        What in the test is ours and not the paper's: a reading, a threshold, a size.
     """
 
     id: str
@@ -164,6 +170,9 @@ class Claim:
     corrected: str | None = None
     proof: str | None = None
     replay: Mapping[str, SecondRoute] | None = None
+    printed: str = ""
+    hypotheses: str = ""
+    ours: str = ""
 
     @property
     def paper(self) -> str:
@@ -188,6 +197,7 @@ class Claim:
     def code(self) -> str:
         """Return a hash of the statement, its criterion and all source that decides its verdict."""
         words = [self.statement, self.corrected, self.proof, self.where, self.figure]
+        words += [self.printed, self.hypotheses, self.ours]
         return code_of_value([words, list(self.clauses), judge, self.measure, self.needs])
 
 
@@ -218,6 +228,9 @@ class ClaimNumbers(Numbers):
     paper: str
     statement: str
     where: str
+    printed: str = ""
+    hypotheses: str = ""
+    ours: str = ""
     verdict: Verdict
     criterion: Criterion
     refutable: bool
@@ -249,6 +262,9 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         paper=claim.paper,
         statement=claim.statement,
         where=claim.where,
+        printed=claim.printed,
+        hypotheses=claim.hypotheses,
+        ours=claim.ours,
         verdict="proved" if claim.proof and verdict == "holds" else verdict,
         criterion=Criterion.of(printed),
         refutable=claim.refutable,
