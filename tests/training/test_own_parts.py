@@ -17,7 +17,7 @@ from parityscope.runs import InProcess, Processes, Training, load_spec, run_swee
 from parityscope.training import checkpoint
 from parityscope.training.build import build_model
 from parityscope.training.descent import make_optimiser, step_scale
-from parityscope.training.parts import Part
+from parityscope.training.parts import OwnPart
 from parityscope.training.sources import population_objective
 
 SEEDS = range(4)
@@ -301,9 +301,9 @@ def test_a_row_whose_part_is_gone_can_be_read():
 def test_changes_for_examples_may_be_parts():
     changes = {"optimiser": own_parts.slow_adam, "loss": "hinge", "wide_phase": True}
     recipe = RECIPES["bounded"].overridden(on_samples=changes)
-    assert recipe.on_samples["optimiser"] == Part.of(own_parts.slow_adam)
+    assert recipe.on_samples["optimiser"] == OwnPart.of(own_parts.slow_adam)
     run = learn(PROBLEMS, recipe, SEEDS, samples=600, steps=60)
-    assert run.recipe.optimiser == Part.of(own_parts.slow_adam)
+    assert run.recipe.optimiser == OwnPart.of(own_parts.slow_adam)
     assert run.recipe.learning_rate == 1.0
     told = run.to_json()["settings"]["on_samples"]["optimiser"]
-    assert told == Part.of(own_parts.slow_adam).record()
+    assert told == OwnPart.of(own_parts.slow_adam).record()

@@ -14,7 +14,7 @@ from rich.text import Text
 from torch import Tensor
 from torch.nn import functional
 
-from parityscope.apps.benchmarking import COLUMNS, Measurement, table_rows
+from parityscope.apps.benchmarking import COLUMNS, Timing, table_rows
 from parityscope.apps.chain_of_thought import ChainPair, looks, on_the_secret
 from parityscope.apps.terminal import plain_table
 from parityscope.language_models.measures import COMPARISONS, MEASURES
@@ -207,10 +207,10 @@ def figures_table(figures: Sequence[PaperFigure]) -> Table:
     return table
 
 
-def bench_table(results: Sequence[tuple[str, Measurement]]) -> Table:
+def bench_table(results: Sequence[tuple[str, Timing]]) -> Table:
     """Return all ratios in one table, with both times.
 
-    >>> table = bench_table([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {}))])
+    >>> table = bench_table([("risk", Timing("n=20", 32.1, 0.0012, 0.0385, "enumeration", {}))])
     >>> [next(column.cells).plain for column in table.columns]
     ['risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration', '']
     """

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, interval_lengths, new_figure
 from parityscope.core.statistics import Share, median, share_of_true
 from parityscope.papers.cells import ShownTraining, TrainingRow, share_of
-from parityscope.papers.figure import Column, FigureSpec, Finding, table_of
+from parityscope.papers.figure import FigureSpec, Finding, TableColumn, table_of
 from parityscope.papers.h1.circle import SMOOTHING
 from parityscope.papers.h1.descents import DESCENTS, Ends, EndsNumbers, FullMatrix, FullMatrixNumbers, distances
 from parityscope.papers.h1.gradient_parts import gradient_parts
@@ -328,13 +328,13 @@ FIGURES = (
         },
         plot=_plot_gradients,
         table=table_of(
-            Column("readout, loss", lambda line: _name(line[0].config.training)),
-            Column("n", lambda line: _n(line[0])),
-            Column("sharpness ρ", lambda line: _sharpness(line[0]), "g"),
-            Column("depends on B", lambda line: median(line[0].numbers.dependent), ".1e"),
-            Column("does not", lambda line: median(line[0].numbers.free), ".1e"),
-            Column("share", lambda line: line[0].numbers.share, ".3f"),
-            Column("learned", lambda line: line[1]),
+            TableColumn("readout, loss", lambda line: _name(line[0].config.training)),
+            TableColumn("n", lambda line: _n(line[0])),
+            TableColumn("sharpness ρ", lambda line: _sharpness(line[0]), "g"),
+            TableColumn("depends on B", lambda line: median(line[0].numbers.dependent), ".1e"),
+            TableColumn("does not", lambda line: median(line[0].numbers.free), ".1e"),
+            TableColumn("share", lambda line: line[0].numbers.share, ".3f"),
+            TableColumn("learned", lambda line: line[1]),
             lines=_with_outcomes,
         ),
         findings=_findings_gradients,
@@ -355,16 +355,16 @@ FIGURES = (
         CONFIGS=DESCENTS,
         plot=_plot_ends,
         table=table_of(
-            Column("n", lambda line: line.row.config.n),
-            Column("hidden bits", lambda line: _set_name(line.row.config.support)),
-            Column(_ENDS[0], lambda line: line.shares[0]),
-            Column(_ENDS[1], lambda line: line.shares[1]),
-            Column(_ENDS[2], lambda line: line.shares[2]),
-            Column("its risk", lambda line: line.minimum and line.minimum.risk[:10]),
-            Column("gradient", lambda line: line.minimum and line.minimum.gradient, ".0e"),
-            Column("least eigenvalue", lambda line: line.minimum and line.minimum.eigenvalues[0], ".3f"),
-            Column("nothing lower within", lambda line: line.minimum and line.minimum.radius, ".1e"),
-            Column("largest rise on the way", lambda line: line.row.numbers.largest_rise, ".0e"),
+            TableColumn("n", lambda line: line.row.config.n),
+            TableColumn("hidden bits", lambda line: _set_name(line.row.config.support)),
+            TableColumn(_ENDS[0], lambda line: line.shares[0]),
+            TableColumn(_ENDS[1], lambda line: line.shares[1]),
+            TableColumn(_ENDS[2], lambda line: line.shares[2]),
+            TableColumn("its risk", lambda line: line.minimum and line.minimum.risk[:10]),
+            TableColumn("gradient", lambda line: line.minimum and line.minimum.gradient, ".0e"),
+            TableColumn("least eigenvalue", lambda line: line.minimum and line.minimum.eigenvalues[0], ".3f"),
+            TableColumn("nothing lower within", lambda line: line.minimum and line.minimum.radius, ".1e"),
+            TableColumn("largest rise on the way", lambda line: line.row.numbers.largest_rise, ".0e"),
             lines=_certified,
         ),
     ),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
     counts_around,
@@ -155,13 +155,13 @@ def plot(rows: Sequence[_Row]) -> Figure:
 
 
 table = table_of(
-    Column("n", lambda row: row.config.n),
-    Column("k", lambda row: row.config.k),
-    Column("noise", lambda row: row.config.noise, ".0%"),
-    Column("method", lambda row: row.config.method),
-    Column("N for 90 %", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
-    Column("enough by the theorem", lambda row: _theorem(row.config), ".0f"),
-    Column("seeds", lambda row: len(row.config.seeds)),
+    TableColumn("n", lambda row: row.config.n),
+    TableColumn("k", lambda row: row.config.k),
+    TableColumn("noise", lambda row: row.config.noise, ".0%"),
+    TableColumn("method", lambda row: row.config.method),
+    TableColumn("N for 90 %", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
+    TableColumn("enough by the theorem", lambda row: _theorem(row.config), ".0f"),
+    TableColumn("seeds", lambda row: len(row.config.seeds)),
 )
 
 

@@ -101,11 +101,11 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Task:
+class RowTask:
     """The patterns of one label against the cells of one row.
 
     >>> size = Piecewise(torch.zeros(1), torch.tensor([[0.0, -1.0], [0.0, 1.0]]), torch.zeros(2))  # |S|
-    >>> task = Task(size, torch.tensor([0]), torch.tensor([-0.5]), torch.ones(1), 0, 1e-15)
+    >>> task = RowTask(size, torch.tensor([0]), torch.tensor([-0.5]), torch.ones(1), 0, 1e-15)
     >>> task.side(task.shift).item()  # of the only pattern, if the rounded bits are all 0
     0.5
     """
@@ -118,19 +118,19 @@ class Task:
     slack: float  # how far a score may be off by rounding
 
 
-def add_straddling(task: Task, j: int, cells: Cells, totals: Totals) -> None:
+def add_straddling(task: RowTask, j: int, cells: Cells, totals: Totals) -> None:
     """Correct the cells around a cut, whose inputs may lie beyond it, and add up what the correction can err.
 
     E|S| for S = 0.3 x₁ + 0.7 x₂ − 0.5, rounded to two steps of 0.5: the cell at S = 0 holds −0.2 and 0.2, so that it
     adds ½·0.2, of which the model of a normal residue misses a little:
 
-    >>> from parityscope.risk.engines.lattice.grid import Table
+    >>> from parityscope.risk.engines.lattice.grid import LatticeTable
     >>> weights = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    >>> cells = Cells.of(Table.of(torch.tensor([0, 1]), weights, torch.zeros(2, dtype=torch.bool), 0.5), 0.5)
+    >>> cells = Cells.of(LatticeTable.of(torch.tensor([0, 1]), weights, torch.zeros(2, dtype=torch.bool), 0.5), 0.5)
     >>> coefs = torch.tensor([[0.0, -1.0], [0.0, 1.0]], dtype=torch.float64)
     >>> size = Piecewise(coefs.new_zeros(1), coefs, coefs.new_zeros(2))
     >>> totals = Totals(coefs.new_zeros(1), None)
-    >>> task = Task(size, torch.tensor([0]), coefs.new_tensor([-0.5]), coefs.new_ones(1), 0, 1e-15)
+    >>> task = RowTask(size, torch.tensor([0]), coefs.new_tensor([-0.5]), coefs.new_ones(1), 0, 1e-15)
     >>> add_straddling(task, 0, cells, totals)
     >>> round(totals.value, 3), abs(totals.value - 0.1) <= totals.value_bound < 0.09
     (0.08, True)
@@ -161,7 +161,7 @@ def add_straddling(task: Task, j: int, cells: Cells, totals: Totals) -> None:
 class _Around:
     """The cells around a cut, (patterns, 2·width): distance, residue and mass of each."""
 
-    task: Task
+    task: RowTask
     cells: Cells
     chunk: Tensor  # of the patterns of the task
     cut: float

@@ -18,8 +18,8 @@ from torch import Tensor
 from parityscope.core.threads import single_threaded
 from parityscope.risk.cards import CARDS
 from parityscope.risk.engine import Job, OnPieces, one_by_one
-from parityscope.risk.engines.lattice.cuts import Task, Totals, add_straddling, gaussian_moment
-from parityscope.risk.engines.lattice.grid import Cells, Query, Table
+from parityscope.risk.engines.lattice.cuts import RowTask, Totals, add_straddling, gaussian_moment
+from parityscope.risk.engines.lattice.grid import Cells, LatticeTable, Query
 from parityscope.risk.engines.subsets import sums_by_position
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import Pieces, Piecewise
@@ -92,17 +92,17 @@ def _cells_for(tolerance: float, bound: float, pieces: Pieces, cells: int) -> in
     return int(min(2.0 * _MOST_CELLS, cells * (bound / aim) ** power))
 
 
-def _divide(c: Tensor, mask: Tensor, bias: float, patterns: int) -> tuple[Query, Table]:
+def _divide(c: Tensor, mask: Tensor, bias: float, patterns: int) -> tuple[Query, LatticeTable]:
     """Visit the hidden positions if they are few, then the heaviest; round the others."""
     first = (
         c.abs() + torch.where(mask, torch.inf, 0.0) if int(mask.sum()) <= min(patterns, _HIDDEN_PATTERNS) else c.abs()
     )
     order = first.argsort(descending=True, stable=True)
     visited, rounded = order[:patterns], order[patterns:]
-    return Query.of(visited, c, mask, bias), Table.of(rounded, c, mask, bias)
+    return Query.of(visited, c, mask, bias), LatticeTable.of(rounded, c, mask, bias)
 
 
-def _evaluate(query: Query, table: Table, cells: Cells, pieces: Pieces, functional: Tensor | None) -> Totals:
+def _evaluate(query: Query, table: LatticeTable, cells: Cells, pieces: Pieces, functional: Tensor | None) -> Totals:
     """Go through all patterns, label by label and row by row."""
     totals = Totals(torch.zeros_like(query.sums), functional)
     scale = float(table.weights.sum() + query.sums.abs().max()) + abs(cells.start)
@@ -113,7 +113,7 @@ def _evaluate(query: Query, table: Table, cells: Cells, pieces: Pieces, function
             size = scale + float(side.centres.abs().max())
             # How far rounding moves a score: engines.md, "Rounding".
             slack = 2 * (len(query.positions) + 16) * UNIT * size
-            task = Task(side, where, query.sums[where], query.weight[where], row, slack)
+            task = RowTask(side, where, query.sums[where], query.weight[where], row, slack)
             if side.degree > 2:
                 _add_by_cell(task, cells, pieces.domain, totals)
             else:
@@ -123,7 +123,7 @@ def _evaluate(query: Query, table: Table, cells: Cells, pieces: Pieces, function
     return totals
 
 
-def _add_by_range(task: Task, cells: Cells, totals: Totals) -> None:
+def _add_by_range(task: RowTask, cells: Cells, totals: Totals) -> None:
     """Add pieces of degree at most 2 over the cells that each covers, by differences of prefix moments."""
     side, w, row = task.side, task.weight, task.row
     prefix, half = cells.prefix[:, row], 0.5 * cells.spacing * cells.size
@@ -164,7 +164,7 @@ def _functional_rounding(cells: Cells) -> float:
     return UNIT * (8 * len(cells.programme.steps) + min(cells.size, 1 << 15) + 64 + 2 * cells.size)
 
 
-def _add_by_cell(task: Task, cells: Cells, domain: tuple[float, float], totals: Totals) -> None:
+def _add_by_cell(task: RowTask, cells: Cells, domain: tuple[float, float], totals: Totals) -> None:
     """Add pieces of any degree cell by cell: L, L′ and L″ there and the moments of R; the rest is at most R³ L‴/6."""
     row, slope = task.row, task.side.derivative()
     curve = slope.derivative()
@@ -195,12 +195,12 @@ def _largest(side: Piecewise, order: int, domain: tuple[float, float], beyond: f
     return float(torch.stack(terms).sum(0).max())
 
 
-def _rank(task: Task, cut: Tensor, cells: Cells) -> Tensor:
+def _rank(task: RowTask, cut: Tensor, cells: Cells) -> Tensor:
     """Return for every pattern the first cell at or beyond the cut."""
     return ((cut - task.shift - cells.start) / cells.spacing).ceil().clamp(0, cells.size).long()
 
 
-def _gradient(n: int, query: Query, table: Table, cells: Cells, totals: Totals) -> Tensor:
+def _gradient(n: int, query: Query, table: LatticeTable, cells: Cells, totals: Totals) -> Tensor:
     """Collect E[L′ x_j]: from the slopes of the patterns, and from the programme run backwards."""
     gradient = totals.slope.new_zeros(n)
     if totals.functional is None:

@@ -45,7 +45,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Table:
+class LatticeTable:
     """The positions that are rounded, reflected so that no weight is negative: −c·x = −c + c·(1 − x)."""
 
     positions: Tensor
@@ -57,21 +57,21 @@ class Table:
     flipped: bool
 
     @staticmethod
-    def of(positions: Tensor, c: Tensor, mask: Tensor, bias: float) -> Table:
+    def of(positions: Tensor, c: Tensor, mask: Tensor, bias: float) -> LatticeTable:
         """Reflect the negative weights; a reflected hidden bit flips the label."""
         weights, hidden = c[positions], mask[positions]
         reflected = weights < 0
         probability = torch.where(reflected, 1 - bias, torch.full_like(weights, bias))
         flips = int((reflected & hidden).sum()) % 2 == 1
         origin = float(weights[reflected].sum())
-        return Table(positions, reflected, weights.abs(), probability, hidden, origin, flips)
+        return LatticeTable(positions, reflected, weights.abs(), probability, hidden, origin, flips)
 
     @property
     def steps_per_cell(self) -> float:
         """How many positions reach the average cell, lightest first; at least one.
 
         >>> c = torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64)  # they reach a quarter, a half and all of the cells
-        >>> Table.of(torch.arange(3), c, torch.zeros(3, dtype=torch.bool), 0.5).steps_per_cell
+        >>> LatticeTable.of(torch.arange(3), c, torch.zeros(3, dtype=torch.bool), 0.5).steps_per_cell
         1.75
         """
         reached = self.weights.sort().values.cumsum(0)
@@ -83,7 +83,7 @@ class Table:
         Equal weights need one cell each:
 
         >>> c = torch.full((50,), 0.06, dtype=torch.float64)
-        >>> Table.of(torch.arange(50), c, torch.zeros(50, dtype=torch.bool), 0.5).spacing(1000)
+        >>> LatticeTable.of(torch.arange(50), c, torch.zeros(50, dtype=torch.bool), 0.5).spacing(1000)
         0.06
         """
         used = self.weights[self.weights > 0]
@@ -116,7 +116,7 @@ class Cells:
     a lattice of spacing 0.5 are one cell each, and leave −0.2 and 0.2:
 
     >>> c, hidden = torch.tensor([0.3, 0.7], dtype=torch.float64), torch.tensor([False, False])
-    >>> cells = Cells.of(Table.of(torch.tensor([0, 1]), c, hidden, 0.5), 0.5)
+    >>> cells = Cells.of(LatticeTable.of(torch.tensor([0, 1]), c, hidden, 0.5), 0.5)
     >>> cells.mass.tolist(), round(cells.reach, 9), cells.deviation.square()[0].round(decimals=9).tolist()
     ([[0.25, 0.5, 0.25]], 0.2, [0.0, 0.04, 0.0])
     """
@@ -132,7 +132,7 @@ class Cells:
     second: Tensor  # E[R²; M]
 
     @staticmethod
-    def of(table: Table, spacing: float) -> Cells:
+    def of(table: LatticeTable, spacing: float) -> Cells:
         """Round the weights and run the programme."""
         up = (table.weights / spacing).round()
         residue, p = table.weights - up * spacing, table.probability
