@@ -15,8 +15,7 @@ import torch
 from parityscope import InvalidInput
 from parityscope.apps.cli import main
 from parityscope.apps.reference import RECHECKED, reference_picture
-from parityscope.apps.report import render_report
-from parityscope.apps.reproduce import reproduce
+from parityscope.apps.reproduce import render_report, reproduce
 from parityscope.papers.claim import ClaimCheck, Context, check
 from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
 from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of

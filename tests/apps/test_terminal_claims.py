@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parityscope.apps.terminal.claims import show_claim, show_claims, show_replays
+from parityscope.apps.terminal.tables import show_claim, show_claims, show_replays
 from parityscope.papers.claim import Claim, Context, Measurement, Replay, Replayed, check
 from parityscope.papers.criterion import Clause, at_least, at_most
 

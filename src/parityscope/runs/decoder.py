@@ -69,14 +69,11 @@ class DecoderTraining(Config):
             attention_by_token=by_token[1],
         )
         arrays = {**outcome.history.tensors(), "on_secret": on_secret, **(_maps(outcome) if self.maps else {})}
-        return Result(numbers, {name: _short(tensor) for name, tensor in arrays.items()})
+        short = {name: tensor.double().round(decimals=_DECIMALS).float() for name, tensor in arrays.items()}
+        return Result(numbers, short)
 
 
 def _maps(outcome: DecoderRun) -> dict[str, Tensor]:
     """Return the attention maps from the first predicting position on: (layers, heads, positions, T)."""
     first = outcome.task.n
     return {"attention": outcome.attention[:, :, first:], "one_attention": outcome.one_attention[:, :, first:]}
-
-
-def _short(tensor: Tensor) -> Tensor:
-    return tensor.double().round(decimals=_DECIMALS).float()
