@@ -135,7 +135,7 @@ _SIZES = ((8, 1), (22, 2), (10, 1), (12, 1), (32, 3))
 
 def _theorem_11(context: Context) -> Measurement:
     steps, groups = context.at(smoke=20, demo=80, reference=150), context.at(smoke=4, reference=12)
-    attacks = [_attack(n, m, groups, 6, steps) for n, m in _SIZES[: context.at(smoke=1, demo=3, reference=5)]]
+    attacks = [_attack(n, m, groups, 6, steps) for n, m in _SIZES[: context.at(smoke=1, demo=2, reference=5)]]
     encoded = largest_risk(7)
     large = {**encoded._asdict(), "m": 1, "bound": theory.fixed_attention_bound(7, 1, encoded.norms, 1.0)}
     margin = min(at["smallest_margin"] for _, at in attacks)
@@ -464,7 +464,7 @@ CLAIMS = (
         _THEOREM_CLAUSES,
         _theorem_11,
         "Section 4, Theorem 11",
-        seconds=4,
+        seconds=8,
         replay={_LARGE: _encoded_again},
         printed="L_D_B(H_Ā_1:m) ≥ (1 − 2m/2^⌈(n−1)/5m⌉)(1 − ‖α‖‖β‖ 5m²/n)²,",
         hypotheses=f"{_FROZEN}. {_ANY_EMBEDDING}.",
