@@ -288,7 +288,10 @@ def _all_learn(config: Config) -> Numbers:
             risk_at_start=(1.0,) * starts,
             risk=(0.0,) * starts,
             learned=(True,) * starts,
+            accuracy=(1.0,) * starts,
             in_strict_minimum=(False,) * starts,
+            in_proved_basin=(False,) * starts,
+            proved_from_start=(False,) * starts,
             largest_rise=0.0,
             minima=(),
         )
@@ -308,7 +311,10 @@ def _none_learn(config: Config) -> Numbers:
             risk_at_start=(3.0,) * starts,
             risk=(1.5,) * starts,
             learned=(False,) * starts,
+            accuracy=(0.5,) * starts,
             in_strict_minimum=(True,) * starts,
+            in_proved_basin=(True,) * starts,
+            proved_from_start=(False,) * starts,
             largest_rise=0.0,
             minima=(_MINIMUM,),
         )
@@ -330,6 +336,7 @@ _MINIMUM = MinimumNumbers(
     eigenvalues=(1.0,) * 4,
     radius=1e-3,
     least_curvature=0.5,
+    fastest_rate=0.5,
 )
 
 

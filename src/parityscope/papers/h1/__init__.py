@@ -13,6 +13,7 @@ PAPER = Paper(
         "H1-success": "recipes",
         "H1-where-it-ends": "failure",
         "H1-why-it-fails": "failure",
+        "H1-temperature-constant": "failure",
         "H1-risk-curves": "recipes",
         "H1-parameter-efficiency": "parameter_efficiency",
         "H1-frozen-attention": "frozen_attention",
