@@ -25,6 +25,7 @@ class Paper:
     figures: Mapping[str, str]  # the file in `figures/` of every figure id, in the order of the report
     claims: Mapping[str, tuple[str, ...]]  # the ids in every file of `claims/`, in the order of its `CLAIMS`
     shown: Mapping[str, tuple[str, ...]]  # by a figure; a claim that is called like a figure is not listed
+    provenance: str = ""  # the texts it is known through, where that is not its own; shown with its verdicts
 
     @property
     def claim_ids(self) -> tuple[str, ...]:

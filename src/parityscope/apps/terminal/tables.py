@@ -237,7 +237,7 @@ def sweep_sentence(summary: Summary, store: Path, tracebacks: Sequence[str]) -> 
     return sentence
 
 
-_VERDICT_COLOURS = {"proved": "green", "holds": "green", "holds in part": "yellow", "fails": "red"}
+_VERDICT_COLOURS = {"proved": "green", "holds": "green", "misprint": "yellow", "in part": "yellow", "fails": "red"}
 _WIDEST = 118  # longer lines are hard to read
 
 
