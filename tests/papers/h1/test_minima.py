@@ -1,5 +1,6 @@
 """H1's minima: derivatives by three routes, the proved basins, and what the proof must refuse."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,7 +9,15 @@ from mpmath import mp
 
 from parityscope.papers.claim import computed
 from parityscope.papers.h1.circle import Circle
-from parityscope.papers.h1.descents import Ends, FullMatrix, first_gradient_by_hand, full_risk, whole
+from parityscope.papers.h1.descents import (
+    Descents,
+    Ends,
+    FullMatrix,
+    first_gradient_by_hand,
+    full_risk,
+    minimum_again,
+    whole,
+)
 from parityscope.papers.h1.enclosures import Boxes, Enclosure, Interval, arrivals, basins, prove
 from parityscope.papers.h1.minima import Landscape, PlainRisk, certify, descend, polish, starts
 from parityscope.problems import Parity
@@ -124,6 +133,28 @@ def test_the_minimum_of_the_audit_is_found_and_certified():
     assert found.radius > 1e-4
     assert 0.1 < found.fastest_rate < 1 / found.eigenvalues[-1]
     assert 0 < found.least_curvature < found.eigenvalues[0]
+
+
+def test_a_minimum_is_one_at_every_temperature_with_its_heads_scaled():
+    usual, warmer = (certify(6, (0, 1), f"{c}/6", "0.01", c * KNOWN, seed=0) for c in (1, 3))
+    assert warmer.risk[:30] == usual.risk[:30]
+    assert [9 * one for one in warmer.eigenvalues] == pytest.approx(list(usual.eigenvalues), rel=1e-9)
+    assert warmer.least_curvature > 0
+    again = minimum_again(warmer.model_dump())  # the second route is at the stored temperature too
+    assert again.judged == pytest.approx(float(usual.risk), rel=1e-9)
+
+
+def test_minima_of_bits_that_are_no_neighbours_are_shown_first():
+    row = computed(Ends(n=6, support=(0, 1), seeds=(0,), steps=1))
+    high = certify(6, (0, 1), "1/6", "0.01", KNOWN, seed=0)
+    across_the_end = high.model_copy(update={"support": (0, 5), "risk": "2.5"})
+    apart = high.model_copy(update={"support": (0, 2), "risk": "1.5"})
+    rows = [
+        replace(row, numbers=row.numbers.model_copy(update={"minima": minima}))
+        for minima in ((high, across_the_end), (apart,))
+    ]
+    assert Descents(rows).highest == apart
+    assert Descents(rows[:1]).highest == across_the_end
 
 
 def test_nothing_lies_lower_inside_the_certified_box():

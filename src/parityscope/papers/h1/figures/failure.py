@@ -331,46 +331,53 @@ def _sweeps(rows: Sequence[_EndsRow]) -> dict[tuple[int, tuple[int, ...]], list[
 def _plot_constants(rows: Sequence[_EndsRow]) -> Figure:
     """Draw what becomes of the starts against the constant in τ = c/n, a panel for every n and support."""
     cells = _sweeps(rows)
-    figure, panels = new_figure(3.3 * len(cells) + 0.6, 4.3, 1, len(cells), sharey=True, squeeze=False)
+    figure, panels = new_figure(3.1 * max(len(cells), 2) + 0.6, 4.3, 1, len(cells), sharey=True, squeeze=False)
     for axes, ((n, support), own) in zip(panels[0], cells.items(), strict=True):
-        for index, (of_usual_rate, marker) in enumerate(((True, "o"), (False, "s"))):
-            chosen = [row for row in own if (row.config.rate == MOVING_RATE) == of_usual_rate]
-            # Set a little apart, so that intervals can be told from each other.
-            places = [row.config.constant * 1.03 ** (2 * index - 1) for row in chosen]
-            rate = f"rate {MOVING_RATE}" if of_usual_rate else f"rate {2 * MOVING_RATE} (τn)²"
-            trapped = [share_of_true(row.numbers.in_strict_minimum) for row in chosen]
-            style: dict[str, Any] = {"marker": marker, "linestyle": "-" if of_usual_rate else "--", "markersize": 5}
-            draw_shares(
-                axes, places, [_right(row) for row in chosen], color=colour(2), label=f"all right, {rate}", **style
-            )
-            draw_shares(axes, places, trapped, color=colour(3), label=f"strict minimum, {rate}", **style)
+        for index, usual in enumerate((True, False)):
+            _draw_constants(axes, [row for row in own if (row.config.rate == MOVING_RATE) == usual], index)
         axes.set(xscale="log", xlabel="τ · n")
         constants = sorted({row.config.constant for row in own})
         axes.set_xticks(constants, [f"{constant:g}" for constant in constants])
         axes.minorticks_off()
         axes.set_title(f"n = {n}, B = {_set_name(support)}", fontsize=11)
     panels[0][0].set_ylabel("share of H1's own starts")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    columns = 4 if len(cells) > 2 else 2
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=9)
     return figure
 
 
+def _draw_constants(axes: Axes, rows: Sequence[_EndsRow], index: int) -> None:
+    """Draw both shares at the first or the second rate."""
+    rate = f"rate {2 * MOVING_RATE} (τn)²" if index else f"rate {MOVING_RATE}"
+    style: dict[str, Any] = {"marker": "os"[index], "linestyle": ("-", "--")[index], "markersize": 5, "elinewidth": 1}
+    trapped = [share_of_true(row.numbers.in_strict_minimum) for row in rows]
+    curves = ((2, "all right", [_right(row) for row in rows]), (3, "strict minimum", trapped))
+    for place, (hue, name, shares) in enumerate(curves):
+        # Set a little apart, so that intervals can be told from each other.
+        at = [row.config.constant * 1.035 ** (2 * place + index - 1.5) for row in rows]
+        face = "white" if place else colour(hue)
+        draw_shares(axes, at, shares, color=colour(hue), label=f"{name}, {rate}", markerfacecolor=face, **style)
+
+
 def _findings_constants(rows: Sequence[_EndsRow]) -> list[Finding]:
-    """Say how the constant matters, by totals over supports and rates."""
-    usual = [row for own in _sweeps(rows).values() for row in own]
+    """Count by n and support, at the rate that moves A/τ as far at every temperature."""
 
-    def total(constant: float) -> str:
-        chosen = [row for row in usual if row.config.constant == constant]
-        right = share_of_true([share == 1 for row in chosen for share in row.numbers.accuracy])
-        trapped = share_of_true([flag for row in chosen for flag in row.numbers.in_strict_minimum])
-        return f"{constant:g}/n: {right} get every input right, {trapped} end in a strict minimum"
+    def counts(own: Sequence[_EndsRow]) -> str:
+        chosen = [row for row in own if row.config.rate != MOVING_RATE]
+        shown = [
+            f"{row.config.constant:g}/n {_right(row).successes} and {sum(row.numbers.in_strict_minimum)}"
+            for row in chosen
+        ]
+        return f"{', '.join(shown)} of {len(own[0].config.seeds)}"
 
+    cells = [f"n = {n}, B = {_set_name(support)}: {counts(own)}" for (n, support), own in _sweeps(rows).items()]
     certified = [(row.config.constant, row.config.b) for row in rows if row.numbers.minima]
     others = sorted({setting for setting in certified if setting != (1.0, SMOOTHING)})
     settings = ", ".join(f"τ = {constant:g}/n with b = {b:g}" for constant, b in others) or "no other setting"
     return [
         Finding(
             "The softmax attention requires a small temperature τ = O(1/n) (limitations of the analysis).",
-            "; ".join(total(constant) for constant in sorted({row.config.constant for row in usual})) + ".",
+            f"Starts after which every input is right, and that end in strict minima: {'; '.join(cells)}.",
         ),
         Finding(
             "The theorem leaves the constant in τ = O(1/n) and the smoothing b open.",
@@ -425,7 +432,7 @@ FIGURES = (
         "it nothing lies lower and exact descent, at any rate up to a stated one, stays and converges to it. "
         "Right: the risk through one of them, along the eigenvectors of its Hessian. What is neither still falls, "
         "slowly: along valleys in which heads grow without end, past saddles, on plateaus.",
-        COST={"smoke": 1, "demo": 8, "reference": 120},
+        COST={"smoke": 1, "demo": 8, "reference": 200},
         CONFIGS=DESCENTS,
         plot=_plot_ends,
         table=table_of(
