@@ -16,7 +16,7 @@ TASK += ["--engine", "enumerate"]  # slow enough to be killed between two checkp
 
 
 def test_a_killed_training_resumes_to_the_same_result(tmp_path):
-    expected = json.loads(finished(started(*TASK, "--out", tmp_path / "straight")))["runs"]
+    expected = json.loads(finished(started(*TASK, "--out", tmp_path / "straight"), timeout=600))["runs"]
     moment, kills = random.Random(0), 0
     folder = tmp_path / "killed"
     while True:
@@ -27,7 +27,7 @@ def test_a_killed_training_resumes_to_the_same_result(tmp_path):
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 kills += 1
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=600)
         if process.returncode == 0:
             break
         assert process.returncode == -signal.SIGKILL
