@@ -48,10 +48,7 @@ UNTESTED = replace(
     replay=None,
 )
 PROVED = replace(
-    UNTESTED,
-    id="W-lemma-0",
-    clauses=(replace(MEANT, corrected=False),),
-    proof="explanation/bounded-readout",
+    UNTESTED, id="W-lemma-0", clauses=(replace(MEANT, corrected=False),), proof="explanation/bounded-readout"
 )
 
 

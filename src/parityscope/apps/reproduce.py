@@ -52,10 +52,7 @@ class Section:
 
 
 def render_report(
-    sections: Sequence[Section],
-    scale: Scale,
-    claims: Sequence[ClaimNumbers] = (),
-    missing: Sequence[str] = (),
+    sections: Sequence[Section], scale: Scale, claims: Sequence[ClaimNumbers] = (), missing: Sequence[str] = ()
 ) -> str:
     """Return the whole page, which loads nothing from anywhere; `missing` are the titles of what is still to come."""
     environment = Environment(

@@ -46,11 +46,7 @@ def checkpoint_folder() -> Path | None:
 
 
 def _save_tensors(
-    path: Path,
-    config: dict[str, Any],
-    model: nn.Module,
-    optimiser: Optimiser,
-    state: Mapping[str, Tensor],
+    path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser, state: Mapping[str, Tensor]
 ) -> None:
     """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to."""
     tensors = {
