@@ -130,9 +130,7 @@ def counted(many: int | str, what: str) -> str:
     return f"{many} {what}{'' if many in (1, '1') else 's'}"
 
 
-def skipped_sentence(
-    unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False
-) -> str:
+def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False) -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
     `stopped` says why the search was cut short, if it was; with `early` it ended by itself before its budget was used.
