@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from parityscope.fit.bits.bits import refine
 from parityscope.fit.bits.encoding import BitTable, encode
-from parityscope.fit.bits.packed import TwoClasses, pack, unpack, words_of
+from parityscope.fit.bits.packed import TwoClasses, pack, unpack
 from parityscope.fit.evidence.evidence import exact_log_p, log_family, reaches, rows_needed
 from parityscope.fit.evidence.score import Regression, Score, Target, regression, score_test
 from parityscope.fit.interactions.interaction import (
@@ -170,8 +170,7 @@ class Known:
         target is then ρ times the returned factor in them.
         """
         if not self.accepted and not self.covariates and self.target.weights is None:
-            first, second = words_of(self.table.lengths)
-            return TwoClasses(self.table.words[first.start : second.stop], *self.table.lengths), 1.0
+            return self.table.two_classes(0), 1.0
         left = self.residuals
         stays = random.rand(self.rows) * np.abs(left).max() < np.abs(left)
         rows = [np.flatnonzero(stays & (left < 0)), np.flatnonzero(stays & (left > 0))]
