@@ -316,7 +316,7 @@ class _Telling:
         for one in group:
             blocks.update(indistinguishable(known, one))
         names = [column.name for column in self.columns]
-        used = [self.columns[column] for column in support]
+        used = sorted((self.columns[column] for column in support), key=lambda column: column.place)
         return Term(
             tuple(sorted({column.place for column in used})),
             tuple(dict.fromkeys(column.name for column in used)),
