@@ -357,12 +357,12 @@ def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
     """Say what must stand beside the verdict: that clauses are open, or what other sizes than the paper's showed.
 
     >>> _qualifier(["holds", "open"], ""), _qualifier(["seen", "not seen", "seen"], "n = 14 for 20")
-    ('where tested', 'at these sizes (n = 14 for 20): 2 of 3 clauses seen, 1 not seen')
+    ('where tested', 'at these sizes (n = 14 for 20): of 3 clauses 2 seen, 1 not seen')
     """
     if differing:
-        not_seen = f", {count} not seen" if (count := printed.count("not seen")) else ""
-        seen = f"{printed.count('seen')} of {len(printed)} clauses seen{not_seen}"
-        return f"at these sizes ({differing}): {seen}"
+        counts = {one: printed.count(one) for one in ("seen", "not seen", "open")}
+        said = [f"{count} {one}" for one, count in counts.items() if count]
+        return f"at these sizes ({differing}): of {len(printed)} clause{'s' * (len(printed) > 1)} {', '.join(said)}"
     return "where tested" if "holds" in printed and "open" in printed else ""
 
 

@@ -81,7 +81,7 @@ def unlike_the_paper(rows: Sequence[DecoderRow], own: Mapping[str, Sequence[obje
     """
     said = []
     for name, wanted in {**own, **_EVERYWHERE}.items():
-        found = list(dict.fromkeys(getattr(row.config.training, name) for row in rows))
+        found = list(dict.fromkeys(_setting(row, name) for row in rows))
         other = [value for value in found if value not in wanted]
         if other:
             said.append(f"{name.replace('_', ' ')} {_listed(other)} for {_listed(wanted)}")
@@ -92,6 +92,11 @@ def unlike_the_paper(rows: Sequence[DecoderRow], own: Mapping[str, Sequence[obje
         said.append(f"{least:,} samples for {_BUDGET:,}")
     more = len(said) - _MOST_NAMED
     return ", ".join([*said[:_MOST_NAMED], *([f"{more} more settings"] if more > 0 else [])])
+
+
+def _setting(row: DecoderRow, name: str) -> object:
+    training = row.config.training
+    return training.mlp_width or 4 * training.width if name == "mlp_width" else getattr(training, name)
 
 
 def _listed(values: Sequence[object]) -> str:

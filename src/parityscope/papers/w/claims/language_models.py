@@ -217,13 +217,14 @@ def _fine_tuning(context: Context) -> Measurement:
 _SIZES = "Qwen2-7B and Qwen2-Math-7B on the GSM8K test set"
 
 
-def _sizes(figure: str) -> PaperSizes:
-    return PaperSizes(_SIZES, partial(_other_models, figure))
+def _sizes(figure: str, pairs: bool = False) -> PaperSizes:
+    return PaperSizes(_SIZES, partial(_other_models, figure, pairs))
 
 
-def _other_models(figure: str, context: Context) -> str:
-    """Name the models that were measured, where one is not the paper's."""
-    names = dict.fromkeys(model.name for study in _studies(context, figure) for model in study.models)
+def _other_models(figure: str, pairs: bool, context: Context) -> str:
+    """Name the models that were measured, or measured as a pair, where one is not the paper's."""
+    studies = [study for study in _large(context, figure) if len(study.models) > 1 or not pairs]
+    names = dict.fromkeys(model.name for study in studies for model in study.models)
     return ", ".join(names) if any("qwen2" not in name.lower() or "7b" not in name.lower() for name in names) else ""
 
 
@@ -254,7 +255,7 @@ CLAIMS = (
         "Qwen2-7B model",
         hypotheses="GSM8K",
         ours="A study of both models would decide it; none is stored.",
-        sizes=_sizes("W-figure-6"),
+        sizes=_sizes("W-figure-6", pairs=True),
     ),
     Claim(
         "W-figure-7",
