@@ -143,9 +143,18 @@ def _bound_claim(claim_id: str, statement: str, bound: _Bound, where: str, print
     def measure(context: Context) -> Measurement:
         return _measure_bound(bound, context, bound, _LARGE, how)
 
-    replay = {_LARGE: _again_by_differences(bound)}
-    words = {"printed": printed, "hypotheses": _FOR_ALL, "ours": ours}
-    return Claim(claim_id, statement, _CLAUSES, measure, where, seconds=2, replay=replay, **words)
+    return Claim(
+        claim_id,
+        statement,
+        _CLAUSES,
+        measure,
+        where,
+        seconds=2,
+        replay={_LARGE: _again_by_differences(bound)},
+        printed=printed,
+        hypotheses=_FOR_ALL,
+        ours=ours,
+    )
 
 
 _FOR_ALL = "b_σ > 0 and 0 < τ ≤ 1 (Section 2.2), any heads and any input."
