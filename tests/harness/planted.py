@@ -34,6 +34,7 @@ class Planted:
 
     false: World
     true: World
+    confirmed: str = "holds"  # what it says in the true world, where a clause is beyond every computation
 
 
 def all_planted() -> dict[str, Planted]:

@@ -331,12 +331,15 @@ def _measured(claim: Claim, context: Context) -> tuple[Measurement, _Refuted, st
             found = claim.measure(context)
             differing = "" if claim.sizes is None else claim.sizes.differing(context)
             points = {} if differing else found.counterexample(claim.clauses)
-            confirmed = {quantity for quantity, again in _replays(claim, points) if again.confirms}
+            confirmed = {quantity: again for quantity, again in _replays(claim, points) if again.confirms}
     except MissingExtra as missing:
         nothing = untested(claim.clauses, "an extra is missing", f"{missing}.")
         return nothing, {"counterexample": {}, "unconfirmed": {}}, ""
     refuted: _Refuted = {
-        "counterexample": {quantity: point for quantity, point in points.items() if quantity in confirmed},
+        "counterexample": {
+            quantity: {**points[quantity], "confirmed": {"value": again.again, "by": again.route}}
+            for quantity, again in confirmed.items()
+        },
         "unconfirmed": {quantity: point for quantity, point in points.items() if quantity not in confirmed},
     }
     return found, refuted, differing
