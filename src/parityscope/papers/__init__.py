@@ -27,6 +27,8 @@ class Paper:
         The ids of the claims in every file of `claims/`, in the order of its `CLAIMS`.
     shown : mapping of str to tuple of str
         The claims that a figure shows; one that is called like a figure is shown by it without being listed.
+    provenance : str
+        Through which texts the paper is known here, where that is not its own full text; shown with its verdicts.
 
     >>> files = {"lemmas": ("X-lemma-1", "X-figure-1")}
     >>> paper = Paper("X", "x", "An example", {"X-figure-1": "figure_1"}, files, {"X-figure-1": ("X-lemma-1",)})
@@ -40,6 +42,7 @@ class Paper:
     figures: Mapping[str, str]
     claims: Mapping[str, tuple[str, ...]]
     shown: Mapping[str, tuple[str, ...]]
+    provenance: str = ""
 
     @property
     def claim_ids(self) -> tuple[str, ...]:
