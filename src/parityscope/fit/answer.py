@@ -388,7 +388,8 @@ class _Telling:
         stopped = "this machine was too busy: the clock stopped the search" * self.diary.budget.stopped_by_clock
         if self.diary.full:
             stopped = f"after {len(self.known.accepted)} terms the search ends"
-        return promise.skipped_sentence(unfinished, stopped=stopped)
+        early = bool(unfinished) and self.diary.found_after is not None and self.diary.budget.left > 0
+        return promise.skipped_sentence(unfinished, stopped=stopped, early=early)
 
     def _why_nothing(self, skipped: str) -> str:
         known, table, rows = self.known, self.known.table, self.known.rows

@@ -73,7 +73,15 @@ class NotSearched(UserWarning):
 
 
 class RepeatedRows(UserWarning):
-    """Rows repeat others exactly: they count as one observation each, unless `groups` say which belong together."""
+    """Rows repeat others exactly: equal rows count as one observation, unless `groups` say which belong together.
+
+    >>> X = np.repeat(np.random.RandomState(0).randn(60, 3), 2, axis=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = SparseParityClassifier(random_state=0).fit(X, X[:, 1] > 0)
+    >>> print(str(caught[0].message).partition(",")[0])
+    60 of 120 rows repeat another row exactly
+    """
 
 
 class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]

@@ -36,7 +36,7 @@ class Diary:
     attempts: list[Attempt] = field(default_factory=list)
     complete: set[int] = field(default_factory=set)  # sizes of which every set was scored, given all terms
     reached: dict[int, float] = field(default_factory=dict)  # sampled sizes: from which correlation on, surely
-    found_after: float | None = None  # nominal seconds until the first term
+    found_after: float | None = None  # nominal seconds until the first term of a wanted size
     left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
     full: bool = False  # so many terms were found that the search ended
     nearest: Candidate | None = None  # the smallest corrected p-value that was not significant

@@ -118,7 +118,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
     diary.complete.clear()  # what was scanned was scanned without it
-    if diary.found_after is None:
+    if diary.found_after is None and candidate.k in known.sizes:
         diary.found_after = diary.budget.spent
     diary.note(candidate.solver, candidate.k, f"found: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
 

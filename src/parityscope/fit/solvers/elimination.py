@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
-from parityscope.fit.bits.packed import TwoClasses
+from parityscope.fit.bits.packed import TwoClasses, unpack
 from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import log_choose
 from parityscope.fit.solvers.collision_plan import GRID
@@ -88,12 +88,17 @@ class EliminationBooks:
     sizes: tuple[int, ...]
     log_missed: dict[int, Float[ndarray, " grid"]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.most = min(self.columns, self.rows - 1 - _SPARE_ROWS)  # columns that a sample may have
+
     def chance(self, k: int, unknown_columns: int) -> Float[ndarray, " grid"]:
         """Return the probability that one sample finds a parity of k columns, for every correlation."""
         return _chance(self.columns, self.rows, k, unknown_columns)
 
     def enter(self, unknown_columns: int, samples: int) -> None:
-        """Enter samples of full rank."""
+        """Enter samples of full rank; where there was none, as with rare columns, the next have fewer columns."""
+        if samples == 0:
+            self.most = min(self.most, int(unknown_columns / math.sqrt(2)))
         for k in self.sizes:
             gain = samples * np.log1p(-np.minimum(self.chance(k, unknown_columns), 1 - 1e-15))
             self.log_missed[k] = self.log_missed.get(k, np.zeros(len(GRID))) + gain
@@ -171,7 +176,8 @@ class Eliminator:
 
     @cached_property
     def _answers(self) -> UInt8[ndarray, "rows bits"]:
-        return np.ascontiguousarray(self.table.signs[:, : self.rows.rows].T < 0).astype(np.uint8)
+        signs = unpack(self.rows.words, [self.rows.first, self.rows.second])
+        return np.ascontiguousarray(signs.T < 0).astype(np.uint8)
 
     def run(self, columns: int, *, samples: int, budget: Budget) -> None:
         """Solve samples of so many columns; a parity without any disagreement ends it."""
@@ -234,9 +240,10 @@ def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> 
     here = int(np.argmin(np.abs(GRID - rho)))
     done = float(books.log_missed.get(k, np.zeros(len(GRID)))[here])
     needed = done - math.log(missed)
-    most = min(books.columns, books.rows - 1 - _SPARE_ROWS)
-    best = (most, math.inf, math.inf)
-    for columns in sorted({max(k, min(most, round(most * 2 ** (-step / 2)))) for step in range(16)}):
+    best = (books.most, math.inf, math.inf)
+    for columns in sorted(
+        {max(k, round(books.most * 2 ** (-step / 2))) for step in range(16)} if books.most >= k else ()
+    ):
         chance = float(books.chance(k, columns)[here])
         samples = math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > 0 else math.inf
         seconds = samples * sample_seconds(columns)
