@@ -120,7 +120,7 @@ def measure_kind(kind: str, seeds: range) -> dict[str, Any]:
         X = KINDS[kind](random)
         share = (0.5, 0.3, 0.15)[seed % 3]
         labels = np.where(random.rand(len(X)) < share, 1, -1).astype(np.int8)
-        answer = ask(Question(budget="1s"), X, labels, random)
+        answer = ask(Question(budget="0.3s"), X, labels, random)
         found += bool(answer.support)
         unfinished += bool(answer.skipped)
     seconds = time.process_time() - cpu

@@ -80,7 +80,7 @@ def rare(random: np.random.RandomState, share: float, values: str, planted: bool
         X = random.randint(2, size=(5000, 12)) if values == "bits" else random.randn(5000, 12)
         odd = (X[:, 2] > 0) ^ (X[:, 7] > 0)
     chance = np.where(odd, 1.9, 0.1) / np.where(odd, 1.9, 0.1).mean() * share if planted else np.full(5000, share)
-    return Table(X, (random.rand(5000) < chance).astype(int), {(2, 7)} if planted else set(), budget="1s")
+    return Table(X, (random.rand(5000) < chance).astype(int), {(2, 7)} if planted else set(), budget="0.5s")
 
 
 def repeated(random: np.random.RandomState, grouped: bool) -> Table:
@@ -88,7 +88,7 @@ def repeated(random: np.random.RandomState, grouped: bool) -> Table:
     subjects = np.repeat(np.arange(100), 10)
     X = random.randn(100, 10)[subjects] + (0.1 * random.randn(1000, 10) if grouped else 0)
     y = random.randint(2, size=100)[subjects]
-    return Table(X, y, set(), subjects if grouped else None, budget="2s")
+    return Table(X, y, set(), subjects if grouped else None, budget="0.5s")
 
 
 def many_rows(random: np.random.RandomState, rows: int, columns: int, k: int, rho: float) -> Table:
