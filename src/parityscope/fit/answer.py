@@ -29,6 +29,7 @@ from parityscope.fit.tables.column import Column
 
 _Z = 1.96
 _EVEN = 0.2
+_READ_SECONDS = 12e-9  # nominal, to turn a number into bits
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Answer:
     repeated: str = ""  # a sentence about rows that repeat others, if they do
     candidate: tuple[int, ...] | None = None  # when nothing was found: the columns nearest to it, which log_p is of
     strongest: float = 0.0  # the largest correlation with the target that any proposed parity had
+    work: float = 0.0  # nominal seconds of the search
 
     @property
     def support(self) -> tuple[int, ...]:
@@ -202,6 +204,7 @@ def ask(
     known = Known.of(
         X, target, sizes, question.k is not None, question.alpha, covariates=covariates, unordered=unordered
     )
+    budget.charge(_READ_SECONDS * X.size)
     diary = Diary(budget)
     run(known, diary, question.solver, random)
     return _Telling(known, diary, list(columns or plain_columns(X.shape[1])), repeated, random).answer()
@@ -253,6 +256,7 @@ class _Telling:
             repeated="" if self.repeated is None else self.repeated.sentence,
             candidate=None if first is not None or nearest is None else nearest.support,
             strongest=known.strongest,
+            work=self.diary.budget.spent,
         )
 
     def _held_out(self, features: Sequence[Any], held: ndarray) -> ndarray:

@@ -13,7 +13,7 @@ from parityscope.core.errors import InvalidInput
 
 Progress = Callable[[float, str], None]
 DEFAULT_SECONDS = 30.0
-EMERGENCY = 5.0  # times its seconds: so long a search may take on a busy machine
+EMERGENCY = 12.0  # times its seconds, and a minute: so long a search may take on a busy or slow machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
 
@@ -60,7 +60,7 @@ class Budget:
 
     Every step is charged what it costs on a processor of fixed speed, from the sizes of what it does. So a table and a
     seed have one answer, on a busy or slow machine too. The clock stops a search only in an emergency, when the same
-    work takes several times as long (`EMERGENCY`), and the answer then says so.
+    work takes many times as long (`EMERGENCY`), and the answer then says so.
 
     >>> heard = []
     >>> budget = Budget(60.0, lambda share, doing: heard.append((share, doing)))
@@ -83,7 +83,7 @@ class Budget:
     @property
     def left(self) -> float:
         """Nominal seconds that are left, negative when nothing is."""
-        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 10:
+        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 60:
             self.stopped_by_clock = True
         return -1.0 if self.stopped_by_clock else self.seconds - self.spent
 

@@ -30,7 +30,8 @@ from parityscope.fit.solvers.scan import BitSet
 
 _OWN_SHARE = 0.6  # of alpha, with k given; smaller sets are looked for first, as what the k columns must go beyond
 _SMALLER = 2  # columns: so large are the sets that come before a given k
-_TEST_SECONDS = 4e-8  # nominal, per row and column of a regression, all rounds together
+_TEST_SECONDS, _ROW_SECONDS = 4e-4, 2e-8  # nominal, of a test, and per row and column of a regression
+_ROW_WORK, _THRESHOLD_WORK = 8, 25  # columns' worth of everything else, and of a threshold
 _FEW_VALUES = 12  # a column of numbers with so few values gets an effect for each
 
 
@@ -228,9 +229,11 @@ class Known:
         """Say whether a candidate reaches its part of alpha."""
         return reaches(candidate.log_p, self.level)
 
-    def test_seconds(self, features: int = 20) -> float:
-        """Return the nominal seconds of a test."""
-        return _TEST_SECONDS * self.rows * (features + len(self.accepted))
+    def test_seconds(self, proposed: BitSet) -> float:
+        """Return the nominal seconds of a test: thresholds are moved, and a regression has the model's columns."""
+        thresholds = sum(self.table.bits[i].threshold is not None for i in proposed.bits)
+        work = _ROW_WORK + _THRESHOLD_WORK * thresholds + len(self.model_features())
+        return _TEST_SECONDS + _ROW_SECONDS * self.rows * work
 
     def test(self, solver: Solver, proposed: BitSet, attention: ndarray | None = None) -> Candidate:
         """Move the thresholds of a proposal to where it fits best, and test it given the model, beyond its parts."""

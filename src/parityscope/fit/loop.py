@@ -101,7 +101,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
         if diary.budget.left < 0:
             break
         candidate = known.test(solver, one)
-        diary.budget.charge(known.test_seconds())
+        diary.budget.charge(known.test_seconds(one))
         if candidate.interaction in seen:
             continue
         seen.add(candidate.interaction)

@@ -28,7 +28,10 @@ from parityscope.fit.solvers.scan import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 _BATCH_WORDS = 2**17
-_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS = 25e-6, 2.2e-9, 6e-9
+# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution
+# with every word that it is counted on.
+_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 25e-6, 2.2e-9, 6e-9, 120e-6
+_SET_SECONDS, _COUNT_SECONDS = 60e-6, 15e-9
 
 
 def solve(
@@ -133,7 +136,7 @@ def sample_seconds(unknown_columns: int) -> float:
     words = (unknown_columns + 2) / 64 + 1
     systems = max(1, _BATCH_WORDS // int(rows * words))
     per_unknown = _STEP_SECONDS / systems + rows * (0.7 * words + 3) * _WORD_SECONDS
-    return unknown_columns * per_unknown + rows * unknown_columns * _BIT_SECONDS
+    return _SAMPLE_SECONDS + unknown_columns * per_unknown + rows * unknown_columns * _BIT_SECONDS
 
 
 @dataclass
@@ -189,17 +192,17 @@ class Eliminator:
             system = np.zeros((len(chosen), count, unknowns + 1), dtype=np.uint8)
             right = np.zeros((len(chosen), count), dtype=np.uint8)
             for place, some in enumerate(chosen):
-                rows = self.random.choice(self.rows.rows, count, replace=False)
+                rows = _different(self.random, self.rows.rows, count)
                 system[place, :, : len(some)] = self._answers[np.ix_(rows, some)]
                 system[place, :, -1] = 1
                 right[place] = labels[rows]
             solution, full_rank, consistent = solve(system, right)
             self.consistent = bool(consistent.any())
-            self._weigh(chosen, solution)
+            weighed = self._weigh(chosen, solution)
             if len(self.generators) == self.table.columns:
                 self.books.enter(columns, int(full_rank.sum()))
             samples -= len(chosen)
-            budget.charge(len(chosen) * sample_seconds(unknowns))
+            budget.charge(len(chosen) * sample_seconds(unknowns) + weighed * self._set_seconds)
             self.solved += len(chosen)
             budget.report(f"equations of {columns} columns")
             if self.best is not None and abs(self.best.strength) > 1 - 1e-12:
@@ -213,8 +216,12 @@ class Eliminator:
         unknowns = columns * len(self.generators) / max(1, len(self._by_column))
         return max(1, int(_BATCH_WORDS / ((unknowns + 25) * (unknowns / 64 + 1))))
 
-    def _weigh(self, chosen: list[ndarray], solution: ndarray) -> None:
-        """Count the sparse solutions on all training rows."""
+    @property
+    def _set_seconds(self) -> float:
+        return _SET_SECONDS + len(self.rows.words) * _COUNT_SECONDS
+
+    def _weigh(self, chosen: list[ndarray], solution: ndarray) -> int:
+        """Count the sparse solutions on all rows; return how many there were."""
         sparse: dict[int, list[tuple[int, ...]]] = {}
         weights = solution[:, :-1].sum(axis=1, dtype=np.int64)
         for place in np.flatnonzero((weights > 0) & (weights <= 2 * self.max_k)).tolist():
@@ -228,6 +235,17 @@ class Eliminator:
             best = int(np.abs(strength).argmax())
             if self.best is None or abs(strength[best]) > abs(self.best.strength):
                 self.best = BitSet(tuple(each[best].tolist()), float(strength[best]))
+        return sum(map(len, sparse.values()))
+
+
+def _different(random: np.random.RandomState, most: int, count: int) -> Int[ndarray, " count"]:
+    """Return different numbers below `most`: of many, repetitions are drawn again, which is cheaper than to permute."""
+    if 8 * count > most:
+        return random.choice(most, count, replace=False)
+    drawn = random.randint(most, size=count)
+    while len(again := np.setdiff1d(np.arange(count), np.unique(drawn, return_index=True)[1])):
+        drawn[again] = random.randint(most, size=len(again))
+    return drawn
 
 
 def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> tuple[int, float, float]:
