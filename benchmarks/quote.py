@@ -84,7 +84,8 @@ def held_to(measured, part):
         for row in (row for row in measured if "longest wall" in row):
             counts = f"{row['tables']} | {row['found']} | {row['false']}"
             seconds = f"{row['processor']:.2g} s | {row['longest']:.2g} s"
-            lines.append(f"| {row['name'].replace(' x ', ' × ')} | {counts} | {seconds} |")
+            named = f" (repetition named in {row['repetition named']})" if row["repetition named"] else ""
+            lines.append(f"| {row['name'].replace(' x ', ' × ')}{named} | {counts} | {seconds} |")
     return "\n".join(lines) + "\n"
 
 
