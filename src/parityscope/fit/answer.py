@@ -14,18 +14,16 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.bits.blocks import indistinguishable
-from parityscope.fit.clock import Budget, Progress, seconds_of
-from parityscope.fit.diary import Attempt, Diary
+from parityscope.fit.clock import Attempt, Budget, Diary, Progress, seconds_of
 from parityscope.fit.evidence import promise
-from parityscope.fit.evidence.duplicates import Repetition, repetition
-from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.evidence.evidence import Repetition, p_text, repetition
 from parityscope.fit.evidence.score import Target, regression
 from parityscope.fit.interactions.interaction import SOLVERS, Candidate, Solver
-from parityscope.fit.interactions.terms import Cell, Term, kind_of, told_together, truth_table
+from parityscope.fit.interactions.terms import Combination, Term, kind_of, told_together, truth_table
 from parityscope.fit.known import Known
 from parityscope.fit.loop import run
-from parityscope.fit.model import AdditiveModel, Quality, fit_model, gain, quality, split
-from parityscope.fit.tables.column import Column
+from parityscope.fit.model import FittedModel, Quality, fit_model, gain, quality, split
+from parityscope.fit.tables.column import SearchedColumn
 
 _Z = 1.96
 _EVEN = 0.2
@@ -75,7 +73,7 @@ class Answer:
     """
 
     interactions: tuple[Term, ...]  # all of them, the largest share of explained deviance first
-    model: AdditiveModel
+    model: FittedModel
     share: float  # of the second class, or the mean of a measured target
     log_p: float
     noise_rate: float
@@ -110,7 +108,7 @@ class Answer:
         return self.interactions[0].bits if self.interactions else ()
 
     @property
-    def truth_table(self) -> list[Cell]:
+    def truth_table(self) -> list[Combination]:
         """The combinations of values of the first term."""
         return self.interactions[0].truth_table if self.interactions else []
 
@@ -133,7 +131,7 @@ class Answer:
         """What to say when nothing was found."""
         return f"{self.reason}; predict gives the {'mean' if self.model.measured else 'majority class'}"
 
-    def tie_sentences(self, columns: Sequence[Column]) -> list[str]:
+    def tie_sentences(self, columns: Sequence[SearchedColumn]) -> list[str]:
         """Return a sentence for every found column that has copies."""
         return [
             f"{', '.join(columns[other].name for other in others)} and {columns[column].name} agree (or disagree) on "
@@ -157,13 +155,13 @@ def two_classes(y: ndarray, name: str = "y") -> tuple[ndarray, Int8[ndarray, " r
     return classes, (2 * codes - 1).astype(np.int8)
 
 
-def plain_columns(count: int) -> list[Column]:
+def plain_columns(count: int) -> list[SearchedColumn]:
     """Return what columns without names are called.
 
     >>> plain_columns(4)[3].name
     'column 3'
     """
-    return [Column(f"column {place}", place) for place in range(count)]
+    return [SearchedColumn(f"column {place}", place) for place in range(count)]
 
 
 def ask(
@@ -171,7 +169,7 @@ def ask(
     X: ndarray,
     labels: ndarray,
     random: np.random.RandomState,
-    columns: Sequence[Column] | None = None,
+    columns: Sequence[SearchedColumn] | None = None,
     progress: Progress | None = None,
     unordered: frozenset[int] = frozenset(),
     *,
@@ -216,7 +214,7 @@ class _Telling:
 
     known: Known
     diary: Diary
-    columns: Sequence[Column]
+    columns: Sequence[SearchedColumn]
     repeated: Repetition | None
     random: np.random.RandomState
 
@@ -318,7 +316,7 @@ class _Telling:
         for one in group:
             blocks.update(indistinguishable(known, one))
         names = [column.name for column in self.columns]
-        used = [self.columns[column] for column in support]
+        used = sorted((self.columns[column] for column in support), key=lambda column: column.place)
         return Term(
             tuple(sorted({column.place for column in used})),
             tuple(dict.fromkeys(column.name for column in used)),

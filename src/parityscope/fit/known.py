@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from parityscope.fit.bits.bits import refine
 from parityscope.fit.bits.encoding import BitTable, encode
-from parityscope.fit.bits.packed import TwoClasses, pack, unpack, words_of
+from parityscope.fit.bits.packed import TwoClasses, pack, unpack
 from parityscope.fit.evidence.evidence import exact_log_p, log_family, reaches, rows_needed
 from parityscope.fit.evidence.score import Regression, Score, Target, regression, score_test
 from parityscope.fit.interactions.interaction import (
@@ -122,7 +122,11 @@ class Known:
     def features_of(self, candidate: Candidate) -> list[Feature]:
         """Return the columns of the regression that an accepted candidate gets."""
         if candidate.k > 1:
-            return interaction_features(candidate.interaction, self.table.levels, self.rows)
+            features = interaction_features(candidate.interaction, self.table.levels, self.rows)
+            # Products of several levels say what a column does where the others have their first level. Beside what
+            # each column does on its own they say what it does only with the others, and no main effect is made up.
+            alone = [one for column in candidate.support for one in self.own(column)] if len(features) > 1 else []
+            return [*alone, *features]
         (bit,) = candidate.interaction.bits
         features = [*([(bit,)] if bit.threshold is not None else []), *self.own(bit.column)]
         return features if len(features) * ROWS_PER_PART <= self.rows else [(bit,)]
@@ -170,8 +174,7 @@ class Known:
         target is then ρ times the returned factor in them.
         """
         if not self.accepted and not self.covariates and self.target.weights is None:
-            first, second = words_of(self.table.lengths)
-            return TwoClasses(self.table.words[first.start : second.stop], *self.table.lengths), 1.0
+            return self.table.two_classes(0), 1.0
         left = self.residuals
         stays = random.rand(self.rows) * np.abs(left).max() < np.abs(left)
         rows = [np.flatnonzero(stays & (left < 0)), np.flatnonzero(stays & (left > 0))]
@@ -284,7 +287,9 @@ class Known:
         self.__dict__.pop("fitted", None)
 
     def _adds(self, term: Candidate) -> bool:
-        """Say whether a term is still significant given all others."""
+        """Say whether a term is still significant given all others; a column's own effect stays beside its pairs."""
+        if term.k == 1 and any(set(term.support) < set(one.support) for one in self.accepted):
+            return True
         values = self.values(term.support)
         given = self.design(self.model_features(without=term))
         found = score_test(given, term.interaction.chi(values).astype(float), self.target)

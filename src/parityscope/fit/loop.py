@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from parityscope.fit.diary import Diary
+from parityscope.fit.clock import Diary
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.interactions.interaction import Candidate, Solver
 from parityscope.fit.known import Known

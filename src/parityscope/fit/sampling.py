@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from parityscope.fit.diary import Diary
+from parityscope.fit.clock import Diary
 from parityscope.fit.evidence.promise import DEVIATIONS, MISSED, threshold
 from parityscope.fit.interactions.interaction import Solver
 from parityscope.fit.known import Known

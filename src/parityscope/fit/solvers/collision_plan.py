@@ -43,8 +43,8 @@ GRID = np.round(np.arange(0.05, 1.005, 0.01), 2)  # correlations that the books 
 _MOST_HALVES = 3_000_000
 MOST_COLLISIONS = 6_000_000
 # Nominal, each per piece of work that is counted; fitted to rounds on tables of many shapes.
-_COLLISION_SECONDS, _HALF_SECONDS, _SORT_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 13e-9, 6.6e-9, 23e-9, 1.6e-9, 4e-4
-_QUICK_SECONDS = 2.1e-9
+_COLLISION_SECONDS, _HALF_SECONDS, _SORT_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 10e-9, 5e-9, 18e-9, 1.1e-9, 3e-4
+_QUICK_SECONDS = 1.6e-9
 
 
 @dataclass(frozen=True)

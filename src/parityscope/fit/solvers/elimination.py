@@ -30,8 +30,8 @@ _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank bu
 _BATCH_WORDS = 2**17
 # Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution
 # with every word that it is counted on.
-_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 25e-6, 2.2e-9, 6e-9, 120e-6
-_SET_SECONDS, _COUNT_SECONDS = 60e-6, 15e-9
+_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 31e-6, 2.7e-9, 7.5e-9, 150e-6
+_SET_SECONDS, _COUNT_SECONDS = 75e-6, 19e-9
 
 
 def solve(
