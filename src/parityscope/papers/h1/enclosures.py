@@ -171,7 +171,7 @@ class Boxes:
         transposed = Interval.exact(self.basis.mT)
         gap = -transposed.times(Interval.exact(self.basis)) + torch.eye(self.basis.shape[-1], dtype=torch.float64)
         pad = 2 * gap.largest.sum(-1).amax(-1)[:, None, None]
-        return Interval(transposed.low - pad, transposed.high + pad)
+        return Interval(_down(transposed.low - pad), _up(transposed.high + pad))
 
     def turned(self, hessian: Interval) -> Interval:
         """Return M = Q⁻¹HQ."""
