@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from parityscope.apps.benchmarking import Measurement, measure
+from parityscope.apps.benchmarking import Timing, measure
 from parityscope.core.threads import single_threaded
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
@@ -83,7 +83,7 @@ def hugging_face_step(model: GPT, task: ParitySequences, tokens: torch.Tensor) -
     return step
 
 
-def compare_case(name: str, layers: int, heads: int, chain: bool, repeats: int = 3) -> Measurement:
+def compare_case(name: str, layers: int, heads: int, chain: bool, repeats: int = 3) -> Timing:
     """Check that both descend alike, then time them interleaved, best of several."""
     task = ParitySequences(N, draw_secret(N, K, 0), chain)
     model = GPT(task.length, layers, heads, WIDTH, MLP_WIDTH, generator=seeded_generator(0, "start"))
@@ -111,7 +111,7 @@ def compare_case(name: str, layers: int, heads: int, chain: bool, repeats: int =
         "wall_ratio": round(other / mine, 2),
         "ratio_is": "CPU time",
     }
-    return Measurement(name, other_cpu / my_cpu, mine, other, "Hugging Face GPT-2", setting)
+    return Timing(name, other_cpu / my_cpu, mine, other, "Hugging Face GPT-2", setting)
 
 
 def peak(sizes: tuple[int, ...] = (512, 768, 1024, 1536)) -> float:
@@ -123,7 +123,7 @@ def peak(sizes: tuple[int, ...] = (512, 768, 1024, 1536)) -> float:
     return best
 
 
-def compare_with_peak(name: str, k: int, width: int, mlp_width: int, heads: int, batch: int) -> Measurement:
+def compare_with_peak(name: str, k: int, width: int, mlp_width: int, heads: int, batch: int) -> Timing:
     """Set the time of a step's matrix products at the machine's peak beside the step's own, both in CPU time."""
     with single_threaded():
         step, *_ = _task(k, width, mlp_width, heads, batch, seed=0)
@@ -147,10 +147,10 @@ def compare_with_peak(name: str, k: int, width: int, mlp_width: int, heads: int,
         "other_cpu_seconds": round(at_peak, 4),
         "ratio_is": "CPU time",
     }
-    return Measurement(name, at_peak / best[1], best[0], at_peak, "its matrix products at the machine's peak", setting)
+    return Timing(name, at_peak / best[1], best[0], at_peak, "its matrix products at the machine's peak", setting)
 
 
-def compare_with_batched(name: str, k: int, chain: bool) -> Measurement:
+def compare_with_batched(name: str, k: int, chain: bool) -> Timing:
     """Time one step of five seeds, one after another, against one step of all five with batched weights."""
     setting = {"n": N, "k": k, "width": LAPTOP_WIDTH, "seeds": SEEDS, "batch": LAPTOP_BATCH, "chain_of_thought": chain}
     size = (k, LAPTOP_WIDTH, 4 * LAPTOP_WIDTH, LAPTOP_HEADS, LAPTOP_BATCH)
@@ -164,7 +164,7 @@ def compare_with_batched(name: str, k: int, chain: bool) -> Measurement:
                 best[side] = (min(best[side][0], wall), min(best[side][1], cpu))
     (mine, my_cpu), (other, other_cpu) = best
     setting |= {"cpu_seconds": round(my_cpu, 4), "other_cpu_seconds": round(other_cpu, 4), "ratio_is": "CPU time"}
-    return Measurement(name, other_cpu / my_cpu, mine, other, "one program with batched weights", setting)
+    return Timing(name, other_cpu / my_cpu, mine, other, "one program with batched weights", setting)
 
 
 _Part = tuple[Callable[[], float], GPT, ParitySequences, torch.Tensor]
@@ -201,7 +201,7 @@ def _append(losses: list[float], step: Callable[[], float]) -> None:
     losses.append(step())
 
 
-def run() -> Iterator[Measurement]:
+def run() -> Iterator[Timing]:
     """Yield every measurement of this question."""
     for case in CASES:
         yield compare_case(*case)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from parityscope.apps.benchmarking import Measurement, compare
+from parityscope.apps.benchmarking import Timing, compare
 from parityscope.papers.own.fit_benchmark.comparison import FIRST_FRESH
 from parityscope.papers.own.fit_benchmark.methods import OTHERS, OURS, Asked
 from parityscope.papers.own.fit_benchmark.planted import TableKind
@@ -24,7 +24,7 @@ KINDS = (
 )
 
 
-def run() -> Iterator[Measurement]:
+def run() -> Iterator[Timing]:
     """Yield one measurement per kind of table."""
     forest = OTHERS["random forest"]
     finders = (OURS["auto"].find, partial(forest.find, **forest.settings[0]))

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from parityscope.apps.benchmarking import Measurement, compare, measure
+from parityscope.apps.benchmarking import Timing, compare, measure
 from parityscope.models import ZigZag
 from parityscope.risk.engines.lattice.engine import lattice_risk
 from parityscope.risk.engines.split.sums import split_mean
@@ -49,7 +49,7 @@ def evaluate(weights: Tensor, pieces: Pieces) -> RunMean:
     return lattice_risk(weights, torch.arange(len(weights)) < K, pieces, TOLERANCE)
 
 
-def alone() -> Iterator[Measurement]:
+def alone() -> Iterator[Timing]:
     """The lattice where nothing else goes, smallest first: the peak memory of the process is then each size's own."""
     pieces = loss()
     for n in SIZES:
@@ -66,10 +66,10 @@ def alone() -> Iterator[Measurement]:
                 "cpu_seconds": round(cpu, 3),
                 "peak_gigabytes": round(peak, 2),
             }
-            yield Measurement(f"lattice n={n}, {kind}", None, seconds, None, None, setting)
+            yield Timing(f"lattice n={n}, {kind}", None, seconds, None, None, setting)
 
 
-def against_split() -> Iterator[Measurement]:
+def against_split() -> Iterator[Timing]:
     """The lattice against the exact engine at the largest size that split does in seconds."""
     n, pieces = 44, loss()
     weights, mask, offset = attention("log-normal 1", n), torch.arange(n) < K, torch.zeros(1, dtype=torch.float64)
@@ -86,7 +86,7 @@ def against_split() -> Iterator[Measurement]:
     yield compare(f"lattice n={n}", partial(evaluate, weights, pieces), exact, "split", setting, repeats=1)
 
 
-def run() -> Iterator[Measurement]:
+def run() -> Iterator[Timing]:
     """Yield every measurement of this question."""
     yield from alone()
     yield from against_split()

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from parityscope.apps.benchmarking import Measurement, compare, measure
+from parityscope.apps.benchmarking import Timing, compare, measure
 from parityscope.models import AdditiveScore, ZigZag
 from parityscope.papers.own.figures.engine_cost import Attention, log_attention
 from parityscope.problems import Parity, bits_of, draw_problems
@@ -76,7 +76,7 @@ def attention(n: int, runs: int | None = None, spread: float = 1.0) -> Tensor:
     return K * torch.softmax(spread * noise, -1)
 
 
-def against_enumeration() -> Iterator[Measurement]:
+def against_enumeration() -> Iterator[Timing]:
     """Split against enumeration, one run, and per run in a batch of 64."""
     for n in (12, 16, 20, 24):
         slow, fast, c = enumeration(n), engine("split", n), attention(n)
@@ -92,7 +92,7 @@ def against_enumeration() -> Iterator[Measurement]:
             )
 
 
-def growth() -> Iterator[Measurement]:
+def growth() -> Iterator[Timing]:
     """Split alone where nothing else goes: time and peak memory of the process."""
     smaller: tuple[int, float] | None = None
     for n in (30, 36, 40, 44, 48):
@@ -104,10 +104,10 @@ def growth() -> Iterator[Measurement]:
         if smaller is not None:
             setting["growth_per_bit"] = round((seconds / smaller[1]) ** (1 / (n - smaller[0])), 2)
         smaller = (n, seconds)
-        yield Measurement(f"split n={n}", None, seconds, None, None, setting)
+        yield Timing(f"split n={n}", None, seconds, None, None, setting)
 
 
-def spectral() -> Iterator[Measurement]:
+def spectral() -> Iterator[Timing]:
     """Spectral where both run, and at n = 1000, with the error it estimates."""
     for n in (40, 48):
         c = attention(n, spread=0.1)
@@ -120,10 +120,10 @@ def spectral() -> Iterator[Measurement]:
         risk = population_risk(Weights(c), problem)
         seconds, cpu = measure(partial(engine("auto", 1000), c), 3)
         setting = {"n": 1000, "spread": spread, "error_bound": float(risk.error_bound), "cpu_seconds": round(cpu, 4)}
-        yield Measurement(f"{risk.engine} n=1000, spread {spread}", None, seconds, None, None, setting)
+        yield Timing(f"{risk.engine} n=1000, spread {spread}", None, seconds, None, None, setting)
 
 
-def every_size() -> Iterator[Measurement]:
+def every_size() -> Iterator[Timing]:
     """Whichever engine answers, for three kinds of attention, with its bound: no size without one."""
     kinds: tuple[Attention, ...] = ("even", "log-normal", "half-trained")
     for n in (12, 20, 40, 60, 100, 200, 1000):
@@ -132,10 +132,10 @@ def every_size() -> Iterator[Measurement]:
             risk = population_risk(Weights(c), Parity(n, tuple(range(K))))
             seconds, cpu = measure(partial(engine("auto", n), c), 1)
             setting = {"n": n, "attention": kind, "error_bound": float(risk.error_bound), "cpu_seconds": round(cpu, 4)}
-            yield Measurement(f"{risk.engine} n={n}, {kind}", None, seconds, None, None, setting)
+            yield Timing(f"{risk.engine} n={n}, {kind}", None, seconds, None, None, setting)
 
 
-def batching() -> Iterator[Measurement]:
+def batching() -> Iterator[Timing]:
     """One batch of 64 runs against 64 single runs, and a training of 64 runs × 500 steps."""
     n, fast = 20, engine("split", 20)
     batch = attention(n, 64)
@@ -150,7 +150,7 @@ def batching() -> Iterator[Measurement]:
     train = partial(learn, draw_problems(n, K, seeds), "as-coded", seeds, steps=500)
     seconds, cpu = measure(train, 1)
     setting = {"n": n, "runs": 64, "steps": 500, "cpu_seconds": round(cpu, 2)}
-    yield Measurement("as-coded, 64 runs × 500 steps, n=20", None, seconds, None, None, setting)
+    yield Timing("as-coded, 64 runs × 500 steps, n=20", None, seconds, None, None, setting)
 
 
 def _agree(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> None:
@@ -159,7 +159,7 @@ def _agree(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> None:
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-11), "the engines disagree"
 
 
-def run() -> Iterator[Measurement]:
+def run() -> Iterator[Timing]:
     """Yield every measurement of this question."""
     # Growth comes first and ascends, so that the peak memory of the process is each size's own.
     yield from growth()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from parityscope.apps.benchmarking import Measurement
+from parityscope.apps.benchmarking import Timing
 from parityscope.core.threads import single_threaded
 from parityscope.records import Result, Row, Store
 from parityscope.runs import InProcess, Processes, Training, Work, load_spec, run_sweep, training
@@ -36,7 +36,7 @@ CONFIGS = [Matrix(seed=seed) for seed in range(COUNT)]
 """
 
 
-def packed(seeds: int = 200) -> Iterator[Measurement]:
+def packed(seeds: int = 200) -> Iterator[Timing]:
     """Trainings of ten sizes in packs against the same ones by one."""
     sizes = [(n, k) for n in range(12, 17) for k in (2, 3)]
     configs = [training(n=n, k=k, seeds=[seed], steps=200) for n, k in sizes for seed in range(seeds)]
@@ -62,10 +62,10 @@ def packed(seeds: int = 200) -> Iterator[Measurement]:
         "per_second": round(1 / ours),
         "ratio_is": "CPU time",
     }
-    yield Measurement("packed, per training", theirs / ours, ours, theirs, "one at a time, no store", setting)
+    yield Timing("packed, per training", theirs / ours, ours, theirs, "one at a time, no store", setting)
 
 
-def processes(count: int = 48) -> Iterator[Measurement]:
+def processes(count: int = 48) -> Iterator[Timing]:
     """Two processes against one, on work that cannot be packed; both pools are warm before the clock starts."""
     times: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(3):
@@ -74,7 +74,7 @@ def processes(count: int = 48) -> Iterator[Measurement]:
                 seconds.append(_seconds_when_warm(workers, count, Store(Path(folder))))
     one, two = min(times[1]), min(times[2])
     setting = {"configs": count, "cores": torch.get_num_threads()}
-    yield Measurement("two workers", one / two, two, one, "one worker", setting)
+    yield Timing("two workers", one / two, two, one, "one worker", setting)
 
 
 def _seconds_when_warm(workers: int, count: int, store: Store) -> float:
@@ -97,7 +97,7 @@ def _agree(store: Store, configs: Sequence[Training], results: Sequence[Result])
         assert abs(row.numbers.risk[0] - expected.numbers.risk[0]) < 1e-9, "the risks differ"
 
 
-def run() -> Iterator[Measurement]:
+def run() -> Iterator[Timing]:
     """Yield every measurement of this question."""
     yield from packed()
     yield from processes()

@@ -39,10 +39,10 @@ def test_every_question_is_stored_and_every_headline_is_measured():
 
 def test_bench_prints_one_table_and_keeps_the_same_numbers(tmp_path, monkeypatch):
     (tmp_path / "naps.py").write_text(
-        "from parityscope.apps.benchmarking import Measurement\n"
+        "from parityscope.apps.benchmarking import Timing\n"
         "def run():\n"
-        "    yield Measurement('short', 12.34, 0.002, 0.02468, 'a long nap', {})\n"
-        "    yield Measurement('alone', None, 3.0, None, None, {})\n"
+        "    yield Timing('short', 12.34, 0.002, 0.02468, 'a long nap', {})\n"
+        "    yield Timing('alone', None, 3.0, None, None, {})\n"
     )
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(benchmarking, "_FOLDERS", (tmp_path,))

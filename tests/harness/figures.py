@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from matplotlib.figure import Figure
 
-from parityscope.papers.figure import SCALES, Finding, PaperFigure, Table
+from parityscope.papers.figure import SCALES, Finding, PaperFigure, ResultTable
 from parityscope.papers.registry import all_claims, load_figure
 from parityscope.papers.results import stored_rows, work_of
 from parityscope.records import LooseNumbers, Store
@@ -90,7 +90,7 @@ def _check_shown(figure, rows):
     assert isinstance(picture, Figure)
     assert picture.axes
     table = figure.table(rows)
-    assert isinstance(table, Table)
+    assert isinstance(table, ResultTable)
     assert all(len(line) == len(table.header) for line in table.rows)
     assert all(isinstance(cell, str) for line in (table.header, *table.rows) for cell in line)
     findings = figure.findings(rows)

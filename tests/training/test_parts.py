@@ -10,7 +10,7 @@ import torch
 import own_parts
 from parityscope import InvalidInput, Triangle
 from parityscope.models import Readout
-from parityscope.training.parts import NOT_ADDRESSABLE, Part
+from parityscope.training.parts import NOT_ADDRESSABLE, OwnPart
 
 
 @dataclass
@@ -54,8 +54,8 @@ class WithTensor(Readout):
     ],
 )
 def test_a_part_is_found_again(value):
-    part = Part.of(value)
-    again = Part.recorded(part.record())
+    part = OwnPart.of(value)
+    again = OwnPart.recorded(part.record())
     assert part.addressable
     assert again == part
     assert hash(again) == hash(part)
@@ -80,21 +80,21 @@ def inner():
     ids=["lambda", "inner function", "tensor", "partial of a tensor", "list"],
 )
 def test_what_has_no_address_says_so(value):
-    part = Part.of(value)
+    part = OwnPart.of(value)
     assert part.record()["source"] == NOT_ADDRESSABLE
     assert part.value is value
-    assert part == Part.of(value)
+    assert part == OwnPart.of(value)
     with pytest.raises(InvalidInput, match="cannot be found again: not addressable"):
-        _ = Part.recorded(part.record()).value
+        _ = OwnPart.recorded(part.record()).value
 
 
 def test_two_lambdas_are_two_parts():
-    assert Part.of(lambda step: 1.0) != Part.of(lambda step: 2.0)
+    assert OwnPart.of(lambda step: 1.0) != OwnPart.of(lambda step: 2.0)
 
 
 def test_settings_are_part_of_the_address():
-    assert Part.of(own_parts.Steep(0.1)) != Part.of(own_parts.Steep(0.05))
-    assert Part.of(own_parts.Silent()) != Part.of(own_parts.Silent)
+    assert OwnPart.of(own_parts.Steep(0.1)) != OwnPart.of(own_parts.Steep(0.05))
+    assert OwnPart.of(own_parts.Silent()) != OwnPart.of(own_parts.Silent)
 
 
 def test_another_text_is_another_part(tmp_path, monkeypatch):
@@ -103,18 +103,18 @@ def test_another_text_is_another_part(tmp_path, monkeypatch):
     for factor in (1, 2):
         path = tmp_path / f"mine_{factor}.py"
         path.write_text(f"def schedule(step):\n    return {factor} / (1 + step)\n")
-        part = Part.of(__import__(path.stem).schedule)
+        part = OwnPart.of(__import__(path.stem).schedule)
         records.append(part.record()["source"])
     assert records[0] != records[1]
     changed = {"part": "mine_1:schedule", "source": records[1]}
     with pytest.raises(InvalidInput, match="mine_1:schedule cannot be found again: its code is another one"):
-        _ = Part.recorded(changed).value
+        _ = OwnPart.recorded(changed).value
     for name, why in {
         "nowhere:schedule": r"the module nowhere cannot be imported here \(ModuleNotFoundError: No module",
         "mine_1:decay": "the module mine_1 has no decay",
         "parityscope_spec:schedule": "load the spec that defines it first, with load_spec",
     }.items():
-        part = Part.recorded({"part": name, "source": records[1]})
+        part = OwnPart.recorded({"part": name, "source": records[1]})
         assert (str(part), part.loaded) == (f"{name} (not loaded)", False)
         with pytest.raises(InvalidInput, match=f"the part {name} cannot be found again: {why}"):
             _ = part.value
@@ -125,4 +125,4 @@ def test_another_text_is_another_part(tmp_path, monkeypatch):
 @pytest.mark.parametrize("record", [{}, {"part": "a:b"}, {"part": "a:b", "source": "c", "colour": "d"}])
 def test_another_mapping_is_no_record(record):
     with pytest.raises(ValueError, match="not the record of a part"):
-        Part.recorded(record)
+        OwnPart.recorded(record)

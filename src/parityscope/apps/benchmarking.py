@@ -21,7 +21,7 @@ _FOLDERS = (Path(__file__).parents[3] / "benchmarks", Path(__file__).parents[1] 
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Timing:
     """Ours against another way, in seconds of wall time; `ratio` is None where there is nothing to compare with."""
 
     name: str
@@ -75,7 +75,7 @@ def compare(
     setting: dict[str, Any],
     per: int = 1,
     repeats: int | None = None,
-) -> Measurement:
+) -> Timing:
     """Time two ways interleaved, best of several; `per` divides our time, for a batch of that many runs.
 
     Without `repeats` pairs are timed for about two seconds, at least five of them.
@@ -91,16 +91,16 @@ def compare(
             best[index] = (min(best[index][0], wall), min(best[index][1], cpu))
     (mine, my_cpu), (theirs, their_cpu) = best
     cpu_times = {"cpu_seconds": round(my_cpu / per, 6), "other_cpu_seconds": round(their_cpu, 6)}
-    return Measurement(name, theirs / (mine / per), mine / per, theirs, other_name, {**setting, **cpu_times})
+    return Timing(name, theirs / (mine / per), mine / per, theirs, other_name, {**setting, **cpu_times})
 
 
 COLUMNS = ("question", "what", "ratio", "ours", "the other", "notes")
 
 
-def table_rows(results: Sequence[tuple[str, Measurement]]) -> list[tuple[str, ...]]:
+def table_rows(results: Sequence[tuple[str, Timing]]) -> list[tuple[str, ...]]:
     """Return what a table shows of measurements: a text for each of `COLUMNS`.
 
-    >>> table_rows([("risk", Measurement("n=20", 32.1, 0.0012, 0.0385, "enumeration", {"cpu_seconds": 0.0012}))])
+    >>> table_rows([("risk", Timing("n=20", 32.1, 0.0012, 0.0385, "enumeration", {"cpu_seconds": 0.0012}))])
     [('risk', 'n=20', '32×', '1.2 ms', '38 ms, enumeration', 'CPU 1.2 ms')]
     """
     return [
@@ -138,7 +138,7 @@ def _note(setting: dict[str, Any]) -> str:
     return "; ".join(notes)
 
 
-def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:
+def stored_text(results: Sequence[tuple[str, Timing]]) -> str:
     """Return the text of a file of measurements, with the machine and the versions they belong to.
 
     >>> list(json.loads(stored_text([])))
@@ -151,9 +151,9 @@ def stored_text(results: Sequence[tuple[str, Measurement]]) -> str:
     return json.dumps({**about, "measurements": measured}, indent=1, ensure_ascii=False) + "\n"
 
 
-def stored_results(text: str) -> list[tuple[str, Measurement]]:
+def stored_results(text: str) -> list[tuple[str, Timing]]:
     """Return the measurements of a stored file."""
-    return [(one.pop("question"), Measurement(**one)) for one in json.loads(text)["measurements"]]
+    return [(one.pop("question"), Timing(**one)) for one in json.loads(text)["measurements"]]
 
 
 def benchmark_names() -> list[str]:
@@ -162,7 +162,7 @@ def benchmark_names() -> list[str]:
     return sorted(path.stem for path in folder.glob("*.py") if "def run()" in path.read_text())
 
 
-def run_benchmark(name: str) -> Iterator[Measurement]:
+def run_benchmark(name: str) -> Iterator[Timing]:
     """Yield the measurements of one question.
 
     >>> next(run_benchmark("speed"))  # doctest: +ELLIPSIS
@@ -181,7 +181,7 @@ def run_benchmark(name: str) -> Iterator[Measurement]:
         yield from module.run()
 
 
-def measured_alone(name: str) -> list[Measurement]:
+def measured_alone(name: str) -> list[Timing]:
     """Return the measurements of one question, taken in a fresh process: no other question's memory or threads.
 
     >>> measured_alone("speed")  # doctest: +ELLIPSIS
@@ -193,7 +193,7 @@ def measured_alone(name: str) -> list[Measurement]:
         return process.submit(_all_of, name).result()
 
 
-def _all_of(name: str) -> list[Measurement]:
+def _all_of(name: str) -> list[Timing]:
     return list(run_benchmark(name))
 
 

@@ -24,7 +24,7 @@ from parityscope.language_models.measures import (
     fits,
     measure_problems,
 )
-from parityscope.language_models.summary import Comparison, compare, summarise
+from parityscope.language_models.summary import HeadComparison, compare, summarise
 from parityscope.language_models.word_problems import VARIANTS, Variant, WordProblem
 from parityscope.records import Config, Numbers, Result, Row, Store
 
@@ -39,7 +39,7 @@ PANELS: tuple[tuple[str, str, tuple[Variant, Variant]], ...] = (
     ("as many positions of each suffix", MATCHED, ("no CoT", "CoT")),
     ("the solution's words shuffled, as many positions", MATCHED, ("shuffled CoT", "CoT")),
 )
-_Stored = Annotated[Comparison, PlainSerializer(Comparison.to_json)]  # by name, not as a list of lists
+_Stored = Annotated[HeadComparison, PlainSerializer(HeadComparison.to_json)]  # by name, not as a list of lists
 
 
 class StudyProgress(NamedTuple):
@@ -84,11 +84,11 @@ class ModelNumbers(Numbers):
     comparisons: dict[Variant, tuple[_Stored, ...]]
     layers: dict[Variant, tuple[tuple[_Stored, ...], ...]]
 
-    def against(self, other: Variant, reduction: str) -> Comparison:
+    def against(self, other: Variant, reduction: str) -> HeadComparison:
         """Return CoT compared with another text over all heads, the sink kept."""
         return self.comparisons[other][REDUCTIONS.index(reduction)]  # measures with the sink kept come first
 
-    def against_by_layer(self, other: Variant, reduction: str) -> Sequence[Comparison]:
+    def against_by_layer(self, other: Variant, reduction: str) -> Sequence[HeadComparison]:
         """Return CoT compared with another text, layer by layer, the sink kept."""
         return self.layers[other][REDUCTIONS.index(reduction)]
 
@@ -163,7 +163,7 @@ def shown_studies(rows: Sequence[StudyRow]) -> list[StudyRow]:
     return list(best.values())
 
 
-def lower_share(comparison: Comparison) -> str:
+def lower_share(comparison: HeadComparison) -> str:
     """Return the share of heads that are lower with its interval over problems, as text.
 
     >>> import torch
@@ -174,7 +174,7 @@ def lower_share(comparison: Comparison) -> str:
     return f"{value:.0%} ({low:.0%}–{high:.0%})"
 
 
-def by_how_much(comparison: Comparison) -> str:
+def by_how_much(comparison: HeadComparison) -> str:
     """Return the mean difference over heads with its interval, as text.
 
     >>> import torch

@@ -31,7 +31,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Comparison(NamedTuple):
+class HeadComparison(NamedTuple):
     """How much lower one text is than another, in one measure: over heads, with intervals over problems."""
 
     difference: Interval  # mean over heads; negative where the first is lower
@@ -83,7 +83,7 @@ def mean_and_half_width(
     return values.mean(0), student_quantile(problems - 1) * values.std(0) / math.sqrt(problems)
 
 
-def compare(difference: Float[Tensor, problems * heads]) -> Comparison:
+def compare(difference: Float[Tensor, problems * heads]) -> HeadComparison:
     """Return how often and by how much paired differences are negative, resampling the problems.
 
     Ties count as neither lower nor higher, up to rounding. Heads of one model are not independent of each other, so
@@ -93,7 +93,7 @@ def compare(difference: Float[Tensor, problems * heads]) -> Comparison:
     return _comparison(flat, _resampled_means(flat))
 
 
-def compare_layers(difference: Float[Tensor, "problems layers heads"]) -> list[Comparison]:
+def compare_layers(difference: Float[Tensor, "problems layers heads"]) -> list[HeadComparison]:
     """Return the comparison of every layer."""
     difference = difference.double()
     resampled = _resampled_means(difference)
@@ -108,11 +108,13 @@ def _resampled_means(values: Float[Tensor, problems * rest]) -> Float[Tensor, re
     return (counts @ values.flatten(1) / problems).unflatten(1, values.shape[1:])
 
 
-def _comparison(difference: Float[Tensor, "problems heads"], resampled: Float[Tensor, "resamples heads"]) -> Comparison:
+def _comparison(
+    difference: Float[Tensor, "problems heads"], resampled: Float[Tensor, "resamples heads"]
+) -> HeadComparison:
     mean, half = mean_and_half_width(difference)
     # A mean of differences that cancel is 0 up to roundings of their size.
     zero = tolerance(difference.dtype) * float(difference.abs().max())
-    return Comparison(
+    return HeadComparison(
         _interval(float(mean.mean()), resampled.mean(-1)),
         _interval(float((mean < -zero).double().mean()), (resampled < -zero).double().mean(-1)),
         wilson_share(int((difference.mean(-1) < -zero).sum()), len(difference)),
@@ -137,8 +139,8 @@ class ModelSummary(NamedTuple):
 
     mean: Float[Tensor, "variants measures layers heads"]
     half: Float[Tensor, "variants measures layers heads"]
-    comparisons: dict[Variant, list[Comparison]]  # by what CoT is compared with, one per measure
-    layers: dict[Variant, list[list[Comparison]]]  # the same, layer by layer
+    comparisons: dict[Variant, list[HeadComparison]]  # by what CoT is compared with, one per measure
+    layers: dict[Variant, list[list[HeadComparison]]]  # the same, layer by layer
 
 
 def summarise(values: Float[Tensor, "problems variants measures layers heads"]) -> ModelSummary:

@@ -35,14 +35,14 @@ def fresh(count: int) -> range:
     return range(1000, 1000 + count)
 
 
-class Table(NamedTuple):
+class ResultTable(NamedTuple):
     """The numbers a figure shows, as text."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table: its header, what it shows of a line, and in which format."""
 
     header: str
@@ -56,12 +56,12 @@ class Column(NamedTuple):
 
 
 def table_of(
-    *columns: Column, lines: Callable[[Sequence[Any]], Iterable[Any]] = iter
-) -> Callable[[Sequence[Any]], Table]:
+    *columns: TableColumn, lines: Callable[[Sequence[Any]], Iterable[Any]] = iter
+) -> Callable[[Sequence[Any]], ResultTable]:
     """Return the `table` of a figure: a line per row, or those that `lines` makes of all rows."""
 
-    def table(rows: Sequence[Any]) -> Table:
-        return Table(
+    def table(rows: Sequence[Any]) -> ResultTable:
+        return ResultTable(
             [column.header for column in columns], [[column.cell(line) for column in columns] for line in lines(rows)]
         )
 
@@ -95,7 +95,7 @@ class PaperFigure(Protocol):
         """Draw the figure from stored rows."""
         ...
 
-    def table(self, rows: Sequence[Row[Any, Any]]) -> Table:
+    def table(self, rows: Sequence[Row[Any, Any]]) -> ResultTable:
         """Return the numbers the figure shows."""
         ...
 
@@ -129,7 +129,7 @@ class FigureSpec:
     COST: Mapping[Scale, float]
     CONFIGS: Mapping[Scale, Sequence[Config]]
     plot: Callable[[Sequence[Row[Any, Any]]], Figure]
-    table: Callable[[Sequence[Row[Any, Any]]], Table]
+    table: Callable[[Sequence[Row[Any, Any]]], ResultTable]
     findings: Callable[[Sequence[Row[Any, Any]]], Sequence[Finding]] = claims_say_it
 
 
@@ -137,12 +137,15 @@ def verdicts_on(figure_id: str, claims: Iterable[ClaimNumbers]) -> list[Finding]
     """Return the verdicts of the claims that a figure shows, as findings.
 
     >>> from types import SimpleNamespace
-    >>> claim = SimpleNamespace(figure="X", id="X-1", statement="It falls.", verdict="holds", number="3 of 3", tried="")
-    >>> verdicts_on("X", [claim])
+    >>> said = {"statement": "It falls.", "printed": "", "verdict": "holds", "qualifier": "", "number": "3 of 3"}
+    >>> verdicts_on("X", [SimpleNamespace(figure="X", id="X-1", **said)])
     [Finding(paper='It falls. (X-1)', here='holds: 3 of 3')]
     """
     return [
-        Finding(f"{claim.statement} ({claim.id})", f"{claim.verdict}: {claim.number}")
+        Finding(
+            f"{claim.printed or claim.statement} ({claim.id})",
+            f"{claim.verdict}{f', {claim.qualifier}' if claim.qualifier else ''}: {claim.number}",
+        )
         for claim in claims
         if claim.figure == figure_id
     ]

@@ -11,7 +11,7 @@ from parityscope.core.errors import InvalidInput
 from parityscope.models import Cosine, ParityTransformer, Readout, Triangle, ZigZag, positions
 from parityscope.models.transformer import unit_directions
 from parityscope.problems import seeded_generator
-from parityscope.training.parts import NOT_ADDRESSABLE, Part
+from parityscope.training.parts import NOT_ADDRESSABLE, OwnPart
 from parityscope.training.recipes import OF_A_RUN, Recipe
 
 _COMPACT_ABOVE = 2**24  # numbers; 128 MB in double precision
@@ -64,7 +64,7 @@ _FIXED_CODES: dict[str, Callable[[int, int], Tensor]] = {
 def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:
     assert recipe.numbers_per_head is not None
     r = int(recipe.numbers_per_head)
-    if isinstance(recipe.positions, Part):
+    if isinstance(recipe.positions, OwnPart):
         return torch.stack([_own_code(recipe.positions, n, r, seed) for seed in seeds])
     if recipe.positions == "random-signs":
         # Large codes stay at one byte per sign; small ones are faster ready made.
@@ -76,7 +76,7 @@ def _positions(recipe: Recipe, n: int, seeds: Sequence[int]) -> Tensor:
     return _FIXED_CODES[recipe.positions](n, r)
 
 
-def _own_code(part: Part, n: int, r: int, seed: int) -> Tensor:
+def _own_code(part: OwnPart, n: int, r: int, seed: int) -> Tensor:
     code = part.value(n, r, seeded_generator(seed, "positions"))
     if not isinstance(code, Tensor) or code.shape != (n, r):
         got = f"shape {tuple(code.shape)}" if isinstance(code, Tensor) else f"a {type(code).__name__}"
@@ -91,7 +91,7 @@ def readout_of(recipe: Recipe, k: int) -> Readout:
     >>> type(readout_of(RECIPES["one-step"], 2)).__name__
     'Triangle'
     """
-    if not isinstance(recipe.readout, Part):
+    if not isinstance(recipe.readout, OwnPart):
         named = {"zig-zag": lambda: ZigZag(k, recipe.smoothing), "triangle": lambda: Triangle(k), "cosine": Cosine}
         return named[recipe.readout]()
     own = recipe.readout.value
@@ -158,8 +158,8 @@ def recipes_of(model: ParityTransformer, recipes: Sequence[Recipe]) -> list[Reci
     own = temperature.tolist() if isinstance(temperature, Tensor) else [temperature] * len(recipes)
     given = recipes if len(recipes) == len(own) else [recipes[0]] * len(own)
     known = {
-        "positions": Part("a ready model", NOT_ADDRESSABLE, {}, model),
-        "readout": Part.of(model.readout),
+        "positions": OwnPart("a ready model", NOT_ADDRESSABLE, {}, model),
+        "readout": OwnPart.of(model.readout),
         "smoothing": float(getattr(model.readout, "smoothing", 0.0)),
         "heads": int(heads),
         "mass": "k" if model.log_scale is None else "trained",

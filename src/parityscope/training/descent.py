@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
-from parityscope.training.parts import Part
+from parityscope.training.parts import OwnPart
 from parityscope.training.recipes import Recipe
 from parityscope.training.steps.first_order import Adam, GradientDescent, NormalisedMomentum, Optimiser, Stepper
 
@@ -138,7 +138,7 @@ _OPTIMISERS: dict[str, Callable[[list[nn.Parameter], float, _Betas], Optimiser]]
 def make_optimiser(model: nn.Module, *recipes: Recipe) -> Optimiser:
     """Return the optimiser of a recipe, or of one per run: at the largest of their rates, see `step_scale`."""
     recipe, parameters = recipes[0], [p for p in model.parameters() if p.requires_grad]
-    if isinstance(recipe.optimiser, Part):
+    if isinstance(recipe.optimiser, OwnPart):
         made = recipe.optimiser.value(parameters)
         if not isinstance(made, Optimiser):
             raise InvalidInput(
@@ -167,7 +167,7 @@ def step_scale(recipes: Sequence[Recipe]) -> Callable[[int], Tensor | float]:
     recipe, rates = recipes[0], [float(one.learning_rate) for one in recipes]
     own, steps = recipe.schedule, int(recipe.steps)
     shares = shares_of(rates, max(rates) if recipe.optimiser in _OPTIMISERS else 1.0)
-    if isinstance(own, Part):
+    if isinstance(own, OwnPart):
         return lambda step: shares * float(own.value(step))
     return lambda step: shares * _SCHEDULES[own](step, steps)
 

@@ -27,26 +27,19 @@ NOT_ADDRESSABLE = "not addressable"
 PART_FIELDS = ("positions", "readout", "optimiser", "schedule")  # of a recipe
 
 
-class Part:
+class OwnPart:
     """A part of one's own, with its address; equal when the addresses are.
 
-    Parameters
-    ----------
-    name : str
-        Where it is defined: module and qualified name.
-    source : str
-        A hash of its code, what it uses in its own package included, or "not addressable".
-    settings : mapping
-        The arguments of a partial, or the attributes of an object.
-    value : any
-        The part itself; None: to be imported when it is needed.
+    The address is where it is defined (module and qualified name), a hash of its code, what it uses in its own package
+    included, and the arguments of a partial or the attributes of an object. `value` is the part itself; None: to be
+    imported when it is needed.
     """
 
     def __init__(self, name: str, source: str, settings: Mapping[str, Any], value: Any = None) -> None:
         self.name, self.source, self.settings, self._value = name, source, dict(settings), value
 
     @classmethod
-    def of(cls, value: Any) -> Part:
+    def of(cls, value: Any) -> OwnPart:
         """Return a part with its address, as far as it has one."""
         definition, settings = _taken_apart(value)
         name = f"{_place(definition.__module__)}:{definition.__qualname__}"
@@ -55,7 +48,7 @@ class Part:
         return cls(name, source or NOT_ADDRESSABLE, settings if source and settings else {}, value)
 
     @classmethod
-    def recorded(cls, record: Mapping[str, Any]) -> Part:
+    def recorded(cls, record: Mapping[str, Any]) -> OwnPart:
         """Return the part of a record; nothing is imported before it is used."""
         if not {"part", "source"} <= set(record) <= {"part", "source", "settings"}:
             raise ValueError("not the record of a part")
@@ -92,7 +85,7 @@ class Part:
         return next((one for one in _loaded(self.name) if _hash_of(one) == self.source), None)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Part) or self.record() != other.record():
+        if not isinstance(other, OwnPart) or self.record() != other.record():
             return False
         return self.addressable or self._value is other._value
 
@@ -208,12 +201,12 @@ def is_own(value: Any) -> bool:
     return value is not None and not isinstance(value, str)
 
 
-def _as_part(value: Any) -> Part:
+def _as_part(value: Any) -> OwnPart:
     if isinstance(value, str | int | float) or value is None:
         raise ValueError("neither a name nor a part of your own")
-    if isinstance(value, Part):
+    if isinstance(value, OwnPart):
         return value
-    return Part.recorded(value) if isinstance(value, Mapping) else Part.of(value)
+    return OwnPart.recorded(value) if isinstance(value, Mapping) else OwnPart.of(value)
 
 
 def _with_parts(changes: dict[str, Any]) -> dict[str, Any]:
@@ -221,9 +214,9 @@ def _with_parts(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recorded(changes: dict[str, Any]) -> dict[str, Any]:
-    return {name: some.record() if isinstance(some, Part) else some for name, some in changes.items()}
+    return {name: some.record() if isinstance(some, OwnPart) else some for name, some in changes.items()}
 
 
 # Fields of a recipe: a part, and changes of fields that may be parts; both are written as records.
-OwnPart = Annotated[Part, PlainValidator(_as_part), PlainSerializer(Part.record, when_used="json")]
+PartField = Annotated[OwnPart, PlainValidator(_as_part), PlainSerializer(OwnPart.record, when_used="json")]
 Changes = Annotated[dict[str, Any], AfterValidator(_with_parts), PlainSerializer(_recorded, when_used="json")]

@@ -18,7 +18,7 @@ from parityscope.training.formulas import (
     described,
     resolved_value,
 )
-from parityscope.training.parts import PART_FIELDS, Changes, OwnPart, Part, is_own
+from parityscope.training.parts import PART_FIELDS, Changes, OwnPart, PartField, is_own
 
 PositionCode = Literal["circle", "circle-as-coded", "harmonics", "random-signs", "gaussian", "orthogonal"]
 
@@ -85,13 +85,13 @@ class Recipe(BaseModel):
 
     name: str
     summary: str
-    positions: PositionCode | OwnPart
+    positions: PositionCode | PartField
     numbers_per_head: Annotated[int, Field(ge=1)] | NumbersFormula | None = Field(
         None, description=described("numbers_per_head")
     )
     heads: int | None = Field(None, ge=1)
     mass: Literal["k", "trained"] = "k"
-    readout: Literal["zig-zag", "cosine", "triangle"] | OwnPart
+    readout: Literal["zig-zag", "cosine", "triangle"] | PartField
     smoothing: float = Field(0.0, ge=0)
     temperature: float | TemperatureFormula = Field(description=described("temperature"))
     start_radius: Annotated[float, Field(ge=0)] | RadiusFormula = Field(description=described("start_radius"))
@@ -108,12 +108,12 @@ class Recipe(BaseModel):
             "lbfgs",
             "attention-gradient",
         ]
-        | OwnPart
+        | PartField
     )
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.999, ge=0, lt=1)
     learning_rate: float | RateFormula = Field(description=described("learning_rate"))
-    schedule: Literal["constant", "linear"] | OwnPart = "constant"
+    schedule: Literal["constant", "linear"] | PartField = "constant"
     steps: int | StepsFormula = Field(description=described("steps"))
     stop_risk: float | None = None
     patience: int | None = Field(None, ge=1)
@@ -188,14 +188,14 @@ class Recipe(BaseModel):
             del kept["learning_rate"]
         return Recipe(**{**kept, **changes})
 
-    def own_parts(self) -> Iterator[tuple[str, Part]]:
+    def own_parts(self) -> Iterator[tuple[str, OwnPart]]:
         """Yield the parts of one's own with the fields they stand in.
 
-        >>> [str(part) for _, part in RECIPES["bounded"].overridden(schedule=Part.of(min)).own_parts()]
+        >>> [str(part) for _, part in RECIPES["bounded"].overridden(schedule=OwnPart.of(min)).own_parts()]
         ['builtins:min']
         """
         for field in PART_FIELDS:
-            if isinstance(part := getattr(self, field), Part):
+            if isinstance(part := getattr(self, field), OwnPart):
                 yield field, part
 
     def check_addressable(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from parityscope.papers.w.settings import (
-    Cell,
+    DecoderCell,
     best_by_k,
     exponential,
     fell_before_jump,
@@ -69,7 +69,7 @@ def rows(*counts, **settings):
     ],
 )
 def test_a_seed_whose_budget_ended_counts_as_never(counts, median, text):
-    cell = Cell(tuple(rows(*counts)))
+    cell = DecoderCell(tuple(rows(*counts)))
     assert cell.median == median
     assert str(cell) == text
 

@@ -31,10 +31,10 @@ _FREE = -1
 _SUPPORTS_AT_ONCE = 256
 
 
-class Cells(NamedTuple):
+class HardAttentionCells(NamedTuple):
     """A partition of all inputs into subcubes: `fixed` holds 0, 1 or −1 where the bit is free; `bias` is P(bit = 1).
 
-    >>> Cells(torch.tensor([[-1, 0], [1, 1], [0, 1]], dtype=torch.int8), bias=0.25).probability.tolist()
+    >>> HardAttentionCells(torch.tensor([[-1, 0], [1, 1], [0, 1]], dtype=torch.int8), bias=0.25).probability.tolist()
     [0.75, 0.0625, 0.1875]
     """
 
@@ -76,7 +76,7 @@ def token_scores(heads: ParityTransformer) -> Float[Tensor, "heads n 2"]:
     return torch.stack([by_position + a12, by_position + a11], dim=-1)
 
 
-def hard_attention_cells(scores: Float[Tensor, "heads n 2"], bias: float = 0.5) -> Cells:
+def hard_attention_cells(scores: Float[Tensor, "heads n 2"], bias: float = 0.5) -> HardAttentionCells:
     """Return the cells of inputs whose attended tokens agree; equal scores go to the first position.
 
     One head that only sees positions always attends to the same one, and so splits the inputs in two:
@@ -92,7 +92,7 @@ def hard_attention_cells(scores: Float[Tensor, "heads n 2"], bias: float = 0.5) 
         a, b = joint[:, None], own[None]
         agree = ((a == b) | (a == _FREE) | (b == _FREE)).all(-1)
         joint = torch.maximum(a, b)[agree]
-    return Cells(joint, bias)
+    return HardAttentionCells(joint, bias)
 
 
 def _cells_of_one_head(scores: Float[Tensor, "n 2"]) -> Int8[Tensor, "cells n"]:
@@ -112,7 +112,7 @@ def _cells_of_one_head(scores: Float[Tensor, "n 2"]) -> Int8[Tensor, "cells n"]:
     return torch.stack(cells)
 
 
-def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
+def exact_bayes_risk(cells: HardAttentionCells, problem: Parity) -> float:
     """Return the Bayes squared-hinge risk E[4η(1−η)] of predicting the problem's label from the attended tokens."""
     if problem.bias != cells.bias:
         raise InvalidInput(f"the cells are for bits with bias {cells.bias}, the problem has {problem.bias}")
@@ -121,7 +121,7 @@ def exact_bayes_risk(cells: Cells, problem: Parity) -> float:
     return float(1 - (1 - 2 * problem.noise) ** 2 * told)
 
 
-def worst_support(cells: Cells, k: int) -> Worst:
+def worst_support(cells: HardAttentionCells, k: int) -> Worst:
     """Return the support of size k that hard attention tells least about, the first of equals, by visiting all."""
     n = cells.fixed.shape[1]
     if not 1 <= k <= n:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from parityscope.core.statistics import median
 from parityscope.core.ties import first_largest
-from parityscope.papers.figure import Column, table_of
+from parityscope.papers.figure import TableColumn, table_of
 from parityscope.records import Config, Row
 from parityscope.runs.decoder import DecoderNumbers, DecoderTraining
 from parityscope.training.decoders import CROSSINGS, DecoderSettings
@@ -249,7 +249,7 @@ def guessing_bound(row: DecoderRow) -> float:
 
 
 @dataclass(frozen=True)
-class Cell:
+class DecoderCell:
     """The trainings of one setting, one per seed."""
 
     rows: tuple[DecoderRow, ...]
@@ -289,7 +289,7 @@ def _seeds(reached: int, count: int) -> str:
     return f"all {count} seeds" if reached == count else f"{reached} of {count} seeds"
 
 
-def cells_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Group]) -> dict[_Group, Cell]:
+def cells_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Group]) -> dict[_Group, DecoderCell]:
     """Return the trainings of every group over their seeds, in the order they come in.
 
     >>> rows = [Row(smoke("", k=k, seed=seed), DecoderNumbers.model_construct()) for k in (2, 1) for seed in (0, 1)]
@@ -299,13 +299,13 @@ def cells_by(rows: Iterable[DecoderRow], group: Callable[[DecoderSettings], _Gro
     found: dict[_Group, list[DecoderRow]] = {}
     for row in rows:
         found.setdefault(group(row.config.training), []).append(row)
-    return {key: Cell(tuple(cell)) for key, cell in found.items()}
+    return {key: DecoderCell(tuple(cell)) for key, cell in found.items()}
 
 
-class Law(NamedTuple):
+class FittedSlope(NamedTuple):
     """A least-squares slope with its 95 % interval.
 
-    >>> str(Law(2.0, 1.5, 2.5))
+    >>> str(FittedSlope(2.0, 1.5, 2.5))
     '2.00 (1.50–2.50)'
     """
 
@@ -318,7 +318,7 @@ class Law(NamedTuple):
         return f"{self.slope:,.{digits}f} ({self.low:,.{digits}f}–{self.high:,.{digits}f})"
 
 
-def line(pairs: Sequence[tuple[float, float]]) -> Law | None:
+def line(pairs: Sequence[tuple[float, float]]) -> FittedSlope | None:
     """Return the line through (x, y): its slope, y per unit of x; none for fewer than three points or one x."""
     xs = [x for x, _ in pairs]
     if len(pairs) < 3 or len(set(xs)) < 2:
@@ -328,35 +328,35 @@ def line(pairs: Sequence[tuple[float, float]]) -> Law | None:
     slope = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / spread
     residual = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in pairs)
     half = _TWO_SIDED * math.sqrt(residual / (len(pairs) - 2) / spread)
-    return Law(slope, slope - half, slope + half)
+    return FittedSlope(slope, slope - half, slope + half)
 
 
-def exponential(pairs: Sequence[tuple[float, float]]) -> Law | None:
+def exponential(pairs: Sequence[tuple[float, float]]) -> FittedSlope | None:
     """Return the exponential law through (x, y): the factor of y per unit of x."""
     law = line([(x, math.log(y)) for x, y in pairs])
-    return None if law is None else Law(*map(math.exp, law))
+    return None if law is None else FittedSlope(*map(math.exp, law))
 
 
-def power_law(pairs: Sequence[tuple[float, float]]) -> Law | None:
+def power_law(pairs: Sequence[tuple[float, float]]) -> FittedSlope | None:
     """Return the power law through (x, y): the power of x, 1 for a line through the origin."""
     return line([(math.log(x), math.log(y)) for x, y in pairs])
 
 
-def reached_pairs(cells: Mapping[int, Cell]) -> list[tuple[float, float]]:
+def reached_pairs(cells: Mapping[int, DecoderCell]) -> list[tuple[float, float]]:
     """Return (k, samples) of every seed that got everything right.
 
     >>> rows = [Row(smoke(""), DecoderNumbers.model_construct(samples=(count,))) for count in (500, None)]
-    >>> reached_pairs({2: Cell(tuple(rows))})
+    >>> reached_pairs({2: DecoderCell(tuple(rows))})
     [(2.0, 500.0)]
     """
     return [(float(k), float(count)) for k, cell in cells.items() for count in cell.needed]
 
 
-def spoken_cells(cells: Mapping[int, Cell]) -> str:
+def spoken_cells(cells: Mapping[int, DecoderCell]) -> str:
     """Return the samples needed for every k in words.
 
     >>> row = Row(smoke("", steps=100, batch=10), DecoderNumbers.model_construct(samples=(None,)))
-    >>> spoken_cells({3: Cell((row,) * 5)})
+    >>> spoken_cells({3: DecoderCell((row,) * 5)})
     'k = 3: more than 1,000 (0 of 5 seeds)'
     """
     return ", ".join(f"k = {k}: {cell}" for k, cell in cells.items())
@@ -367,17 +367,20 @@ def _samples_to(place: int, row: DecoderRow) -> int | None:
 
 
 training_table = table_of(
-    Column("label", lambda row: row.config.label),
-    Column("seed", lambda row: row.config.training.seed),
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("chain", lambda row: "yes" if row.config.training.chain_of_thought else "no"),
-    Column("layers × heads", shape_name),
-    Column("width", lambda row: row.config.training.width),
-    Column("pool", lambda row: "fresh" if row.config.training.pool is None else f"{row.config.training.pool:,}"),
-    Column("rate", lambda row: row.config.training.learning_rate, "g"),
-    Column("accuracy", lambda row: row.numbers.accuracy, ".4f"),
-    Column("free-running", lambda row: row.numbers.free_running, ".4f"),
-    *(Column(f"samples to {accuracy:g}", partial(_samples_to, place), ",") for place, accuracy in enumerate(CROSSINGS)),
-    Column("entropy", lambda row: row.numbers.final_entropy, ".3f"),
+    TableColumn("label", lambda row: row.config.label),
+    TableColumn("seed", lambda row: row.config.training.seed),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("chain", lambda row: "yes" if row.config.training.chain_of_thought else "no"),
+    TableColumn("layers × heads", shape_name),
+    TableColumn("width", lambda row: row.config.training.width),
+    TableColumn("pool", lambda row: "fresh" if row.config.training.pool is None else f"{row.config.training.pool:,}"),
+    TableColumn("rate", lambda row: row.config.training.learning_rate, "g"),
+    TableColumn("accuracy", lambda row: row.numbers.accuracy, ".4f"),
+    TableColumn("free-running", lambda row: row.numbers.free_running, ".4f"),
+    *(
+        TableColumn(f"samples to {accuracy:g}", partial(_samples_to, place), ",")
+        for place, accuracy in enumerate(CROSSINGS)
+    ),
+    TableColumn("entropy", lambda row: row.numbers.final_entropy, ".3f"),
 )

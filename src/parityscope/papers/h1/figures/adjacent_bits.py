@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, wilson_share
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -200,12 +200,12 @@ class _Line(NamedTuple):
 
 
 table = table_of(
-    Column("recipe", lambda line: line.row.config.label),
-    Column("distance", lambda line: line.row.config.distances[line.place]),
-    Column("learned", lambda line: _shares(line.row)[line.place]),
-    Column("median overlap", lambda line: line.overlap, ".2f"),
-    Column("correct with hard attention", lambda line: line.hard),
-    Column("two heads in the middle", lambda line: line.in_the_middle),
+    TableColumn("recipe", lambda line: line.row.config.label),
+    TableColumn("distance", lambda line: line.row.config.distances[line.place]),
+    TableColumn("learned", lambda line: _shares(line.row)[line.place]),
+    TableColumn("median overlap", lambda line: line.overlap, ".2f"),
+    TableColumn("correct with hard attention", lambda line: line.hard),
+    TableColumn("two heads in the middle", lambda line: line.in_the_middle),
     lines=lambda rows: [_Line(row, place) for row in rows for place in range(len(row.config.distances))],
 )
 

@@ -12,7 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.models import parity_transformer
-from parityscope.papers.figure import SCALES, Finding, Scale, Table
+from parityscope.papers.figure import SCALES, Finding, ResultTable, Scale
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 
@@ -145,12 +145,12 @@ def _draw_classifier(axes: Axes, row: _Row, n: int, k: int) -> None:
     axes.text(11.49, n / 2 - 0.75, f"label {numbers.label:+d}", ha="center", fontsize=10)
 
 
-def table(rows: Sequence[_Row]) -> Table:
+def table(rows: Sequence[_Row]) -> ResultTable:
     """Return the attention of every head on every position."""
     attention = rows[0].arrays["attention"]
     header = ["position", "bit", *(f"head {h}" for h in range(len(attention)))]
     bits = rows[0].config.bits
-    return Table(
+    return ResultTable(
         header, [[str(j), str(bit), *(f"{value:.4f}" for value in attention[:, j])] for j, bit in enumerate(bits)]
     )
 
@@ -161,7 +161,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     return [
         Finding(
             "Proposition 3: heads aligned with B give risk 0.",
-            f"At the paper's own temperature 1/n the prediction is {numbers.prediction:.3f} for the label "
+            f"At temperature 1/n the prediction is {numbers.prediction:.3f} for the label "
             f"{numbers.label:+d}; with hard attention (temperature to 0) it is {numbers.hard_prediction:.3f}. "
             "The construction is exact only in that limit.",
         )

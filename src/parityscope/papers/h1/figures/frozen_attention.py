@@ -14,7 +14,7 @@ from parityscope.core.statistics import median
 from parityscope.core.ties import largest
 from parityscope.models import FrozenAttention, ParityTransformer
 from parityscope.papers.cells import by_label
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.papers.h1.figures.parameter_efficiency import parity_target
 from parityscope.papers.h1.frozen_hard_attention import (
     exact_bayes_risk,
@@ -22,7 +22,7 @@ from parityscope.papers.h1.frozen_hard_attention import (
     token_scores,
     worst_support,
 )
-from parityscope.papers.h1.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
+from parityscope.papers.h1.trainings import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy, population_risk
@@ -229,14 +229,14 @@ def _draw_dots(
 
 
 table = table_of(
-    Column("kind", lambda row: row.config.label),
-    Column("n", lambda row: row.config.n),
-    Column("median risk", lambda row: median(row.numbers.risk), ".4f"),
-    Column("smallest", lambda row: min(row.numbers.risk), ".4f"),
-    Column("largest", lambda row: max(row.numbers.risk), ".4f"),
-    Column("best accuracy", lambda row: max(row.numbers.accuracy) if row.numbers.accuracy else None, ".3f"),
-    Column("median ‖α‖‖β‖", lambda row: median(row.numbers.norms) if row.numbers.norms else None, ".1f"),
-    Column("largest bound", lambda row: max(row.numbers.bound) if row.numbers.bound else None, ".4f"),
+    TableColumn("kind", lambda row: row.config.label),
+    TableColumn("n", lambda row: row.config.n),
+    TableColumn("median risk", lambda row: median(row.numbers.risk), ".4f"),
+    TableColumn("smallest", lambda row: min(row.numbers.risk), ".4f"),
+    TableColumn("largest", lambda row: max(row.numbers.risk), ".4f"),
+    TableColumn("best accuracy", lambda row: max(row.numbers.accuracy) if row.numbers.accuracy else None, ".3f"),
+    TableColumn("median ‖α‖‖β‖", lambda row: median(row.numbers.norms) if row.numbers.norms else None, ".1f"),
+    TableColumn("largest bound", lambda row: max(row.numbers.bound) if row.numbers.bound else None, ".4f"),
 )
 
 

@@ -22,7 +22,7 @@ from parityscope.core.statistics import median
 from parityscope.core.ties import first_largest
 from parityscope.models import ParityTransformer
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, of_learned, share_of
-from parityscope.papers.figure import Column, FigureSpec, Finding, fresh, table_of
+from parityscope.papers.figure import FigureSpec, Finding, TableColumn, fresh, table_of
 from parityscope.papers.h1.trainings import FIGURE_2, NEIGHBOURS, SEPARATE, WATCHED, coded_heads
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
@@ -254,14 +254,16 @@ FIGURES = (
         },
         plot=_plot_attention,
         table=table_of(
-            Column("recipe", lambda row: row.config.label),
-            Column("hidden", lambda row: ", ".join(map(str, _support(row)))),
-            Column("seeds learned", lambda row: row.numbers.share),
-            Column("of those one head per bit", lambda row: f"{one_head_per_bit(row)} of {sum(row.numbers.learned)}"),
-            Column("shown seed", _shown_seed),
-            Column("risk", lambda row: row.numbers.risk[_shown_seed(row)], ".4f"),
-            Column("accuracy", lambda row: row.numbers.accuracy[_shown_seed(row)], ".4f"),
-            Column("steps", lambda row: row.numbers.steps[_shown_seed(row)]),
+            TableColumn("recipe", lambda row: row.config.label),
+            TableColumn("hidden", lambda row: ", ".join(map(str, _support(row)))),
+            TableColumn("seeds learned", lambda row: row.numbers.share),
+            TableColumn(
+                "of those one head per bit", lambda row: f"{one_head_per_bit(row)} of {sum(row.numbers.learned)}"
+            ),
+            TableColumn("shown seed", _shown_seed),
+            TableColumn("risk", lambda row: row.numbers.risk[_shown_seed(row)], ".4f"),
+            TableColumn("accuracy", lambda row: row.numbers.accuracy[_shown_seed(row)], ".4f"),
+            TableColumn("steps", lambda row: row.numbers.steps[_shown_seed(row)]),
         ),
     ),
     FigureSpec(
@@ -282,10 +284,10 @@ FIGURES = (
         },
         plot=_plot_film,
         table=table_of(
-            Column("recipe", lambda row: row.config.training.recipe.name),
-            Column("learned", lambda row: share_of([row])),
-            Column("median steps", _median_steps),
-            Column(
+            TableColumn("recipe", lambda row: row.config.training.recipe.name),
+            TableColumn("learned", lambda row: share_of([row])),
+            TableColumn("median steps", _median_steps),
+            TableColumn(
                 "least attention on a bit of the first seed's heads", lambda row: row.numbers.least_attention, ".3f"
             ),
         ),

@@ -14,7 +14,7 @@ from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import parity_ffnn, parity_transformer
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, ResultTable, Scale
 from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
@@ -157,7 +157,7 @@ def _draw_learners(axes: Axes, rows: Sequence[TrainingRow], of_law: Callable[[Tr
     axes.set_ylabel("share of seeds")
 
 
-def table(rows: Sequence[Row[Any, Any]]) -> Table:
+def table(rows: Sequence[Row[Any, Any]]) -> ResultTable:
     """Return every distribution of every learner, and of the constructions."""
     header = [
         "model",
@@ -190,7 +190,7 @@ def table(rows: Sequence[Row[Any, Any]]) -> Table:
             "–",
         ]
 
-    return Table(header, [*map(expressing, _constructions(rows)), *map(learning, _trainings(rows))])
+    return ResultTable(header, [*map(expressing, _constructions(rows)), *map(learning, _trainings(rows))])
 
 
 def findings(rows: Sequence[Row[Any, Any]]) -> list[Finding]:

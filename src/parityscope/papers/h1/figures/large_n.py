@@ -15,7 +15,7 @@ from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
 from parityscope.papers.cells import by_label, share_of
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
 from parityscope.runs import Training, training
@@ -208,20 +208,20 @@ def _legend(rows: Sequence[_Row]) -> list[Line2D]:
 
 
 table = table_of(
-    Column("recipe", lambda row: row.config.label),
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("τ", lambda row: "n/4" if row.config.factor is None else f"{row.config.factor:g}/n"),
-    Column("b", lambda row: row.config.training.recipe.smoothing, "g"),
-    Column("steps", lambda row: int(row.arrays["steps"][-1])),
-    Column("learned", lambda row: share_of([row])),
-    Column("support recovered", lambda row: sum(row.numbers.recovered)),
-    Column("median first risk", lambda row: median(row.numbers.first_risk), ".3f"),
-    Column("median last risk", lambda row: median(row.numbers.risk), ".3f"),
-    Column("proved to", lambda row: max(row.numbers.error_bound), ".0e"),
-    Column("by", lambda row: row.numbers.engine),
-    Column("most attention on a hidden bit, first", lambda row: median(row.numbers.hidden_first), ".2g"),
-    Column("last", lambda row: median(row.numbers.hidden), ".2g"),
+    TableColumn("recipe", lambda row: row.config.label),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("τ", lambda row: "n/4" if row.config.factor is None else f"{row.config.factor:g}/n"),
+    TableColumn("b", lambda row: row.config.training.recipe.smoothing, "g"),
+    TableColumn("steps", lambda row: int(row.arrays["steps"][-1])),
+    TableColumn("learned", lambda row: share_of([row])),
+    TableColumn("support recovered", lambda row: sum(row.numbers.recovered)),
+    TableColumn("median first risk", lambda row: median(row.numbers.first_risk), ".3f"),
+    TableColumn("median last risk", lambda row: median(row.numbers.risk), ".3f"),
+    TableColumn("proved to", lambda row: max(row.numbers.error_bound), ".0e"),
+    TableColumn("by", lambda row: row.numbers.engine),
+    TableColumn("most attention on a hidden bit, first", lambda row: median(row.numbers.hidden_first), ".2g"),
+    TableColumn("last", lambda row: median(row.numbers.hidden), ".2g"),
 )
 
 
@@ -230,7 +230,11 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
     def outcome(label: str) -> str:
         mine = by_label(rows)[label]
-        fall = [1 - last / first for row in mine for first, last in _pairs(row)]
+        fall = [
+            1 - last / first
+            for row in mine
+            for first, last in zip(row.numbers.first_risk, row.numbers.risk, strict=True)
+        ]
         most = max(int(row.arrays["steps"][-1]) for row in mine)
         return (
             f"{label} {share_of(mine)} seeds, the risk lower by {median(fall):.1%} in the median and "
@@ -258,7 +262,3 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
             f"Learned: {outcome(_REPAIRED)}.",
         ),
     ]
-
-
-def _pairs(row: _Row) -> list[tuple[float, float]]:
-    return list(zip(row.numbers.first_risk, row.numbers.risk, strict=True))

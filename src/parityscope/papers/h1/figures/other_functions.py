@@ -16,8 +16,8 @@ from parityscope.core.ties import largest, predicts_plus
 from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
 from parityscope.papers.cells import of_learned, share_of
-from parityscope.papers.figure import Column, Finding, Scale, table_of
-from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
+from parityscope.papers.h1.trainings import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.training.learning import LEARNED_ACCURACY
@@ -243,16 +243,16 @@ def _median_steps(row: _Row) -> float | None:
 
 
 table = table_of(
-    Column("function", lambda row: row.config.function),
-    Column("as a formula", lambda row: FUNCTIONS[row.config.function].formula),
-    Column("n", lambda row: row.config.n),
-    Column("architecture", lambda row: row.config.architecture),
-    Column("trained parameters", lambda row: row.numbers.parameters),
-    Column("learned", lambda row: share_of([row])),
-    Column("best rate", lambda row: row.numbers.rate, "g"),
-    Column("median accuracy", lambda row: median(row.numbers.accuracy), ".4f"),
-    Column("median steps", _median_steps, ".0f"),
-    Column("of those learned: support recovered", lambda row: _named(row.numbers)),
+    TableColumn("function", lambda row: row.config.function),
+    TableColumn("as a formula", lambda row: FUNCTIONS[row.config.function].formula),
+    TableColumn("n", lambda row: row.config.n),
+    TableColumn("architecture", lambda row: row.config.architecture),
+    TableColumn("trained parameters", lambda row: row.numbers.parameters),
+    TableColumn("learned", lambda row: share_of([row])),
+    TableColumn("best rate", lambda row: row.numbers.rate, "g"),
+    TableColumn("median accuracy", lambda row: median(row.numbers.accuracy), ".4f"),
+    TableColumn("median steps", _median_steps, ".0f"),
+    TableColumn("of those learned: support recovered", lambda row: _named(row.numbers)),
 )
 
 

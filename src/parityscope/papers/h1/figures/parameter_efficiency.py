@@ -16,8 +16,8 @@ from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Column, Finding, Scale, table_of
-from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
+from parityscope.papers.h1.trainings import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy
@@ -241,13 +241,13 @@ def _draw_tried(axes: Axes, every: Sequence[TriedModels], index: int) -> None:
 
 
 table = table_of(
-    Column("model", lambda line: line[0].kind),
-    Column("n", lambda line: line[0].n),
-    Column("k", lambda line: line[0].k),
-    Column("width", lambda line: line[1].width),
-    Column("trained parameters", lambda line: line[1].parameters),
-    Column("learned", lambda line: line[1].share),
-    Column("best rate", lambda line: line[1].rate, "g"),
+    TableColumn("model", lambda line: line[0].kind),
+    TableColumn("n", lambda line: line[0].n),
+    TableColumn("k", lambda line: line[0].k),
+    TableColumn("width", lambda line: line[1].width),
+    TableColumn("trained parameters", lambda line: line[1].parameters),
+    TableColumn("learned", lambda line: line[1].share),
+    TableColumn("best rate", lambda line: line[1].rate, "g"),
     lines=lambda rows: [(one, model) for one in map(tried_models, rows) for model in one.tried],
 )
 

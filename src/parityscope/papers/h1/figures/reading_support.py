@@ -16,7 +16,7 @@ from parityscope.core.statistics import Share, share_of_true, wilson_share
 from parityscope.core.ties import tolerance
 from parityscope.measures import found_support, measured_accuracy
 from parityscope.models import ParityTransformer
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.problems import Parity, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
@@ -248,12 +248,12 @@ def plot(rows: Sequence[_Row]) -> Figure:
 
 
 table = table_of(
-    Column("recipe", lambda row: row.config.label),
-    Column("learned", lambda row: share_of_true(row.numbers.learned)),
-    Column("k largest correct", lambda row: share_of_true(row.numbers.largest_right)),
-    Column("above 1/2 correct", lambda row: share_of_true(row.numbers.above_half_right)),
-    Column("confirmed by 32 examples", lambda row: sum(row.numbers.confirmed)),
-    Column("of those wrong", lambda row: row.numbers.confirmed_but_wrong),
+    TableColumn("recipe", lambda row: row.config.label),
+    TableColumn("learned", lambda row: share_of_true(row.numbers.learned)),
+    TableColumn("k largest correct", lambda row: share_of_true(row.numbers.largest_right)),
+    TableColumn("above 1/2 correct", lambda row: share_of_true(row.numbers.above_half_right)),
+    TableColumn("confirmed by 32 examples", lambda row: sum(row.numbers.confirmed)),
+    TableColumn("of those wrong", lambda row: row.numbers.confirmed_but_wrong),
 )
 
 

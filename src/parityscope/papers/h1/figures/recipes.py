@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, draw_heat_map, ink_on, of_learned, share_of
-from parityscope.papers.figure import Column, FigureSpec, Finding, fresh, table_of
+from parityscope.papers.figure import FigureSpec, Finding, TableColumn, fresh, table_of
 from parityscope.runs import training
 from parityscope.theory import theorem_5_decrement
 
@@ -318,15 +318,15 @@ FIGURES = (
         },
         plot=_plot_success,
         table=table_of(
-            Column("recipe", lambda row: row.config.label),
-            Column("n", lambda row: row.config.training.n),
-            Column("k", lambda row: row.config.training.k),
-            Column("examples", lambda row: row.config.training.samples or "population"),
-            Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
-            Column("95 % interval", lambda row: f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}"),
-            Column("support recovered", lambda row: sum(row.numbers.recovered)),
-            Column("parameters", lambda row: row.numbers.parameters),
-            Column("median steps", lambda row: row.numbers.median_steps, ".0f"),
+            TableColumn("recipe", lambda row: row.config.label),
+            TableColumn("n", lambda row: row.config.training.n),
+            TableColumn("k", lambda row: row.config.training.k),
+            TableColumn("examples", lambda row: row.config.training.samples or "population"),
+            TableColumn("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
+            TableColumn("95 % interval", lambda row: f"{row.numbers.share.low:.2f} to {row.numbers.share.high:.2f}"),
+            TableColumn("support recovered", lambda row: sum(row.numbers.recovered)),
+            TableColumn("parameters", lambda row: row.numbers.parameters),
+            TableColumn("median steps", lambda row: row.numbers.median_steps, ".0f"),
         ),
         findings=_findings_success,
     ),
@@ -346,12 +346,12 @@ FIGURES = (
         },
         plot=_plot_risk,
         table=table_of(
-            Column("recipe", lambda row: row.config.label),
-            Column("loss", lambda row: row.config.training.recipe.loss),
-            Column("learned", lambda row: row.numbers.share),
-            Column("mean first risk", _first_risk, ".4f"),
-            Column("median last risk", _last_risk, ".4f"),
-            Column(
+            TableColumn("recipe", lambda row: row.config.label),
+            TableColumn("loss", lambda row: row.config.training.recipe.loss),
+            TableColumn("learned", lambda row: row.numbers.share),
+            TableColumn("mean first risk", _first_risk, ".4f"),
+            TableColumn("median last risk", _last_risk, ".4f"),
+            TableColumn(
                 "1 − c of Theorem 5", lambda row: _decrement(row) if row.config.label == _THEOREM_RATE else None, ".1e"
             ),
         ),
@@ -375,13 +375,13 @@ FIGURES = (
         },
         plot=_plot_batches,
         table=table_of(
-            Column("recipe", lambda row: row.config.label),
-            Column("rate", lambda row: row.config.training.recipe.learning_rate, "g"),
-            Column("batch", lambda row: row.config.training.batch or "population"),
-            Column("learned", lambda row: row.numbers.share),
-            Column("support recovered", lambda row: sum(row.numbers.recovered)),
-            Column("learned at step (median)", lambda row: _median(_learned_at(row)), ".0f"),
-            Column(
+            TableColumn("recipe", lambda row: row.config.label),
+            TableColumn("rate", lambda row: row.config.training.recipe.learning_rate, "g"),
+            TableColumn("batch", lambda row: row.config.training.batch or "population"),
+            TableColumn("learned", lambda row: row.numbers.share),
+            TableColumn("support recovered", lambda row: sum(row.numbers.recovered)),
+            TableColumn("learned at step (median)", lambda row: _median(_learned_at(row)), ".0f"),
+            TableColumn(
                 "examples (median)", lambda row: _median(_examples(row) if row.config.training.batch else []), ".0f"
             ),
         ),

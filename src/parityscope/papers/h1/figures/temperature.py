@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import by_label, of_learned, share_of
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
 from parityscope.training.learning import train
@@ -175,14 +175,14 @@ def _median_of_learned(values: Callable[[TemperatureNumbers], Sequence[float]]) 
 
 
 table = table_of(
-    Column("recipe", lambda row: row.config.label),
-    Column("τ", lambda row: row.config.temperature, ".3g"),
-    Column("initialisation", lambda row: row.config.start),
-    Column("learned", lambda row: share_of([row])),
-    Column("support recovered", lambda row: sum(row.numbers.recovered)),
-    Column("median steps", _median_of_learned(lambda numbers: numbers.steps), ".4g"),
-    Column("of at most", lambda row: row.config.training.recipe.steps),
-    Column("length of a head / τ", _median_of_learned(lambda numbers: numbers.length), ".4g"),
+    TableColumn("recipe", lambda row: row.config.label),
+    TableColumn("τ", lambda row: row.config.temperature, ".3g"),
+    TableColumn("initialisation", lambda row: row.config.start),
+    TableColumn("learned", lambda row: share_of([row])),
+    TableColumn("support recovered", lambda row: sum(row.numbers.recovered)),
+    TableColumn("median steps", _median_of_learned(lambda numbers: numbers.steps), ".4g"),
+    TableColumn("of at most", lambda row: row.config.training.recipe.steps),
+    TableColumn("length of a head / τ", _median_of_learned(lambda numbers: numbers.length), ".4g"),
 )
 
 

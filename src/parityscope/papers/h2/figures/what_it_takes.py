@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import median
-from parityscope.papers.figure import Column, FigureSpec, Finding, table_of
+from parityscope.papers.figure import FigureSpec, Finding, TableColumn, table_of
 from parityscope.papers.h2.one_gradient import counts_around, fitted_exponent, smallest_code, smallest_samples
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.theory import one_gradient_samples, polylog_numbers
@@ -170,12 +170,12 @@ FIGURES = (
         },
         plot=_plot_numbers,
         table=table_of(
-            Column("d", lambda row: row.config.n),
-            Column("seeds", lambda row: row.config.seeds),
-            Column("smallest r, median", lambda row: row.numbers.median, "g"),
-            Column("range", _range),
-            Column("⌈log² d⌉", lambda row: polylog_numbers(row.config.n)),
-            Column("2 log₂ d", lambda row: 2 * math.log2(row.config.n), ".0f"),
+            TableColumn("d", lambda row: row.config.n),
+            TableColumn("seeds", lambda row: row.config.seeds),
+            TableColumn("smallest r, median", lambda row: row.numbers.median, "g"),
+            TableColumn("range", _range),
+            TableColumn("⌈log² d⌉", lambda row: polylog_numbers(row.config.n)),
+            TableColumn("2 log₂ d", lambda row: 2 * math.log2(row.config.n), ".0f"),
         ),
     ),
     FigureSpec(
@@ -206,12 +206,14 @@ FIGURES = (
         },
         plot=_plot_samples,
         table=table_of(
-            Column("n", lambda row: row.config.n),
-            Column("k", lambda row: row.config.k),
-            Column("r", lambda row: row.config.r or "n"),
-            Column("trials", lambda row: row.config.trials),
-            Column("N measured", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples),
-            Column("N predicted", lambda row: row.numbers.predicted, ".0f"),
+            TableColumn("n", lambda row: row.config.n),
+            TableColumn("k", lambda row: row.config.k),
+            TableColumn("r", lambda row: row.config.r or "n"),
+            TableColumn("trials", lambda row: row.config.trials),
+            TableColumn(
+                "N measured", lambda row: "beyond the grid" if row.numbers.samples is None else row.numbers.samples
+            ),
+            TableColumn("N predicted", lambda row: row.numbers.predicted, ".0f"),
         ),
         findings=_findings_samples,
     ),

@@ -15,7 +15,7 @@ from parityscope.core.statistics import median
 from parityscope.models import ParityTransformer
 from parityscope.models.positions import orthogonal
 from parityscope.papers.cells import ShownTraining
-from parityscope.papers.figure import Column, FigureSpec, fresh, table_of
+from parityscope.papers.figure import FigureSpec, TableColumn, fresh, table_of
 from parityscope.papers.h2.one_gradient import fitted_exponent, least_worst_loss, seeded_scores, substitutes
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import Training, training
@@ -272,13 +272,13 @@ FIGURES = (
         },
         plot=_plot_steps,
         table=table_of(
-            Column("d", lambda row: row.config.training.n),
-            Column("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
-            Column("hidden", lambda row: ", ".join(map(str, row.numbers.support))),
-            Column("recovered", lambda row: ", ".join(map(str, row.numbers.found))),
-            Column("head 0 on the pair", lambda row: _on_pair(row, 0)),
-            Column("head 1 on the pair", lambda row: _on_pair(row, 1)),
-            Column("worst loss", lambda row: row.numbers.worst_loss, ".2g"),
+            TableColumn("d", lambda row: row.config.training.n),
+            TableColumn("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
+            TableColumn("hidden", lambda row: ", ".join(map(str, row.numbers.support))),
+            TableColumn("recovered", lambda row: ", ".join(map(str, row.numbers.found))),
+            TableColumn("head 0 on the pair", lambda row: _on_pair(row, 0)),
+            TableColumn("head 1 on the pair", lambda row: _on_pair(row, 1)),
+            TableColumn("worst loss", lambda row: row.numbers.worst_loss, ".2g"),
         ),
     ),
     FigureSpec(
@@ -303,14 +303,14 @@ FIGURES = (
         },
         plot=_plot_error,
         table=table_of(
-            Column("d", lambda row: row.config.training.n),
-            Column("r", lambda row: row.config.training.recipe.numbers_per_head),
-            Column("variance × log d", lambda row: row.config.variance, "g"),
-            Column("seeds", lambda row: len(row.config.training.seeds)),
-            Column("pair recovered", lambda row: sum(row.numbers.recovered)),
-            Column("worst loss < 0.1", lambda row: sum(loss < 0.1 for loss in row.numbers.worst_loss)),
-            Column("median worst loss", lambda row: _losses(row).median, ".2g"),
-            Column("10 % to 90 %", lambda row: f"{_losses(row).low:.1g} to {_losses(row).high:.2g}"),
+            TableColumn("d", lambda row: row.config.training.n),
+            TableColumn("r", lambda row: row.config.training.recipe.numbers_per_head),
+            TableColumn("variance × log d", lambda row: row.config.variance, "g"),
+            TableColumn("seeds", lambda row: len(row.config.training.seeds)),
+            TableColumn("pair recovered", lambda row: sum(row.numbers.recovered)),
+            TableColumn("worst loss < 0.1", lambda row: sum(loss < 0.1 for loss in row.numbers.worst_loss)),
+            TableColumn("median worst loss", lambda row: _losses(row).median, ".2g"),
+            TableColumn("10 % to 90 %", lambda row: f"{_losses(row).low:.1g} to {_losses(row).high:.2g}"),
         ),
     ),
     FigureSpec(
@@ -329,11 +329,11 @@ FIGURES = (
         },
         plot=_plot_substitutes,
         table=table_of(
-            Column("attention", lambda line: line[1]),
-            Column("d", lambda line: line[0].n),
-            Column("parameters per head", lambda line: line[0].n if line[0].free else polylog_numbers(line[0].n)),
-            Column("best worst loss, median", lambda line: line[2].loss, ".2g"),
-            Column("at step", lambda line: line[2].step, ".3g"),
+            TableColumn("attention", lambda line: line[1]),
+            TableColumn("d", lambda line: line[0].n),
+            TableColumn("parameters per head", lambda line: line[0].n if line[0].free else polylog_numbers(line[0].n)),
+            TableColumn("best worst loss, median", lambda line: line[2].loss, ".2g"),
+            TableColumn("at step", lambda line: line[2].step, ".3g"),
             lines=lambda rows: [(row.config, name, best) for row in rows for name, best in row.numbers.best.items()],
         ),
     ),

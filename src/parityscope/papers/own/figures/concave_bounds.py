@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import is_face
 from parityscope.models.positions import floating
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.papers.own.flow import mirror_flow
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import law_of
@@ -242,19 +242,19 @@ def _draw_limits(flow: Axes, steps: Axes, rows: Sequence[_Row]) -> None:
 
 
 table = table_of(
-    Column("rule", lambda row: row.config.rule),
-    Column("positions", lambda row: row.config.training.recipe.positions),
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("seeds", lambda row: len(row.config.training.seeds)),
-    Column(
+    TableColumn("rule", lambda row: row.config.rule),
+    TableColumn("positions", lambda row: row.config.training.recipe.positions),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("seeds", lambda row: len(row.config.training.seeds)),
+    TableColumn(
         "largest share of the bound",
         lambda row: None if row.config.rule == "newton" else max(row.numbers.largest_share),
         ".3f",
     ),
-    Column("largest −log C at the end", lambda row: max(row.numbers.final_loss), ".1e"),
-    Column("records", lambda row: row.config.records),
-    Column("largest rise", lambda row: max(0.0, row.numbers.largest_rise), ".0e"),
+    TableColumn("largest −log C at the end", lambda row: max(row.numbers.final_loss), ".1e"),
+    TableColumn("records", lambda row: row.config.records),
+    TableColumn("largest rise", lambda row: max(0.0, row.numbers.largest_rise), ".0e"),
 )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.models import Cosine, ParityTransformer, ZigZag
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_risk
@@ -183,12 +183,12 @@ def _draw_asked(axes: Axes, rows: Sequence[_Row], hues: dict[str, str]) -> None:
 
 
 table = table_of(
-    Column("requested engine", lambda row: row.config.engine),
-    Column("attention", lambda row: row.config.attention),
-    Column("n", lambda row: row.config.n),
-    Column("engine used", lambda row: row.numbers.engine),
-    Column("seconds", lambda row: row.numbers.seconds, ".2g"),
-    Column("error bound", lambda row: row.numbers.error_bound, ".0e"),
+    TableColumn("requested engine", lambda row: row.config.engine),
+    TableColumn("attention", lambda row: row.config.attention),
+    TableColumn("n", lambda row: row.config.n),
+    TableColumn("engine used", lambda row: row.numbers.engine),
+    TableColumn("seconds", lambda row: row.numbers.seconds, ".2g"),
+    TableColumn("error bound", lambda row: row.numbers.error_bound, ".0e"),
 )
 
 

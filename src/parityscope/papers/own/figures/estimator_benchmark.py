@@ -11,7 +11,7 @@ from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.core.threads import single_threaded
 from parityscope.papers.cells import draw_heat_map, ink_on
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.papers.own.fit_benchmark.comparison import MethodScore, compare_on
 from parityscope.papers.own.fit_benchmark.methods import METHODS, OURS, Refused
 from parityscope.papers.own.fit_benchmark.peers import PEERS
@@ -176,12 +176,12 @@ class _Line(NamedTuple):
 
 
 table = table_of(
-    Column("table", lambda line: line.row.config.table),
-    Column("method", lambda line: line.method),
-    Column("recovered", lambda line: line.score and f"{line.score.found} of {line.score.tables}"),
-    Column("95 % interval", lambda line: line.interval),
-    Column("seconds", lambda line: line.score and line.score.seconds, ".2g"),
-    Column("setting", lambda line: line.setting),
+    TableColumn("table", lambda line: line.row.config.table),
+    TableColumn("method", lambda line: line.method),
+    TableColumn("recovered", lambda line: line.score and f"{line.score.found} of {line.score.tables}"),
+    TableColumn("95 % interval", lambda line: line.interval),
+    TableColumn("seconds", lambda line: line.score and line.score.seconds, ".2g"),
+    TableColumn("setting", lambda line: line.setting),
     lines=lambda rows: [_Line(row, name) for row in rows for name in _methods([row])],
 )
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from parityscope.core.drawing import new_figure
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, draw_heat_map, ink_on, of_learned, share_of
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.runs import training
 from parityscope.theory import one_head_numbers
 from parityscope.training.recipes import named_recipe
@@ -81,13 +81,13 @@ def plot(rows: Sequence[TrainingRow]) -> Figure:
 
 
 table = table_of(
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
-    Column("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
-    Column("support recovered", lambda row: sum(row.numbers.recovered)),
-    Column("in one step", lambda row: _steps(row).count(1)),
-    Column("most steps", lambda row: max(_steps(row), default=None)),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("parameters per head", lambda row: row.config.training.recipe.numbers_per_head),
+    TableColumn("learned", lambda row: f"{row.numbers.share.successes} of {row.numbers.share.trials}"),
+    TableColumn("support recovered", lambda row: sum(row.numbers.recovered)),
+    TableColumn("in one step", lambda row: _steps(row).count(1)),
+    TableColumn("most steps", lambda row: max(_steps(row), default=None)),
 )
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import share_of_true
 from parityscope.models import is_face
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.problems import draw_problems
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -193,17 +193,17 @@ def _least_margin(row: _Row) -> float | None:
 
 
 table = table_of(
-    Column("positions", lambda row: _NAMES[row.config.training.recipe.positions]),
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
-    Column("faces", lambda row: f"{sum(row.numbers.face)} of {len(row.numbers.face)}"),
-    Column("learned", lambda row: f"{sum(row.numbers.learned)} of {len(row.numbers.learned)}"),
-    Column("disagree", lambda row: row.numbers.disagreements),
-    Column("least margin of a face", _least_margin, ".2g"),
-    Column("most steps", lambda row: max(row.numbers.steps)),
-    Column("largest C without a face", lambda row: _without_a_face(row, row.numbers.correlation), ".4f"),
-    Column("proved to stay below", lambda row: _without_a_face(row, row.numbers.at_most), ".4f"),
+    TableColumn("positions", lambda row: _NAMES[row.config.training.recipe.positions]),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("r", lambda row: row.config.training.recipe.numbers_per_head),
+    TableColumn("faces", lambda row: f"{sum(row.numbers.face)} of {len(row.numbers.face)}"),
+    TableColumn("learned", lambda row: f"{sum(row.numbers.learned)} of {len(row.numbers.learned)}"),
+    TableColumn("disagree", lambda row: row.numbers.disagreements),
+    TableColumn("least margin of a face", _least_margin, ".2g"),
+    TableColumn("most steps", lambda row: max(row.numbers.steps)),
+    TableColumn("largest C without a face", lambda row: _without_a_face(row, row.numbers.correlation), ".4f"),
+    TableColumn("proved to stay below", lambda row: _without_a_face(row, row.numbers.at_most), ".4f"),
 )
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, draw_shares, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.models import is_face
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
@@ -207,18 +207,18 @@ def _proved(row: _Row, side: int) -> float | None:
 
 
 table = table_of(
-    Column("positions", lambda row: row.config.training.recipe.positions.replace("-", " ")),
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("r", lambda row: row.config.training.recipe.numbers_per_head),
-    Column("margin: median", lambda row: median(row.numbers.margin), ".1e"),
-    Column("least", lambda row: min(row.numbers.margin), ".1e"),
-    Column("worst set", lambda row: row.numbers.worst, ".1e"),
-    Column("proved: at least", lambda row: _proved(row, 0), ".1e"),
-    Column("at most", lambda row: _proved(row, 1), ".1e"),
-    Column("worst set learned", lambda row: {None: None, True: "yes", False: "no"}[row.numbers.worst_learned]),
-    Column("learned", lambda row: row.numbers.share),
-    Column("most steps", lambda row: max(row.numbers.steps)),
+    TableColumn("positions", lambda row: row.config.training.recipe.positions.replace("-", " ")),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("r", lambda row: row.config.training.recipe.numbers_per_head),
+    TableColumn("margin: median", lambda row: median(row.numbers.margin), ".1e"),
+    TableColumn("least", lambda row: min(row.numbers.margin), ".1e"),
+    TableColumn("worst set", lambda row: row.numbers.worst, ".1e"),
+    TableColumn("proved: at least", lambda row: _proved(row, 0), ".1e"),
+    TableColumn("at most", lambda row: _proved(row, 1), ".1e"),
+    TableColumn("worst set learned", lambda row: {None: None, True: "yes", False: "no"}[row.numbers.worst_learned]),
+    TableColumn("learned", lambda row: row.numbers.share),
+    TableColumn("most steps", lambda row: max(row.numbers.steps)),
 )
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from parityscope.core.drawing import colour, new_figure
 from parityscope.core.statistics import Share, median, wilson_share
 from parityscope.papers.cells import of_learned
-from parityscope.papers.figure import Column, Finding, Scale, fresh, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs import training
 from parityscope.runs.training import Training, TrainingNumbers
@@ -201,14 +201,14 @@ def _size(row: _Row) -> tuple[int, int]:
 
 
 table = table_of(
-    Column("n", lambda row: row.config.training.n),
-    Column("k", lambda row: row.config.training.k),
-    Column("method", lambda row: row.config.method),
-    Column("parameters", lambda row: row.numbers.parameters),
-    Column("learned", lambda row: row.numbers.share),
-    Column("median steps", lambda row: row.numbers.median_steps, "g"),
-    Column("most steps", lambda row: max(row.numbers.steps)),
-    Column("CPU seconds a seed", lambda row: row.numbers.cpu_seconds / len(row.config.training.seeds), ".2g"),
+    TableColumn("n", lambda row: row.config.training.n),
+    TableColumn("k", lambda row: row.config.training.k),
+    TableColumn("method", lambda row: row.config.method),
+    TableColumn("parameters", lambda row: row.numbers.parameters),
+    TableColumn("learned", lambda row: row.numbers.share),
+    TableColumn("median steps", lambda row: row.numbers.median_steps, "g"),
+    TableColumn("most steps", lambda row: max(row.numbers.steps)),
+    TableColumn("CPU seconds a seed", lambda row: row.numbers.cpu_seconds / len(row.config.training.seeds), ".2g"),
     lines=lambda rows: sorted(rows, key=_size),
 )
 

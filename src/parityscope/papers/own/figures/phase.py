@@ -15,7 +15,7 @@ from matplotlib.image import AxesImage
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.core.statistics import Share
 from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, ink_on, share_of
-from parityscope.papers.figure import Finding, Scale, Table
+from parityscope.papers.figure import Finding, ResultTable, Scale
 from parityscope.runs import training
 
 
@@ -81,7 +81,7 @@ class _PhaseDiagram:
         figure.colorbar(images[0], ax=grid, label="share of seeds that learned", pad=0.01)
         return figure
 
-    def table(self, rows: Sequence[TrainingRow]) -> Table:
+    def table(self, rows: Sequence[TrainingRow]) -> ResultTable:
         """Return every point as learned/seeds with its 95 % interval: a line per panel and y, a column per x."""
         x_values = sorted({self.x.place(row) for row in rows})
         lines = []
@@ -89,7 +89,7 @@ class _PhaseDiagram:
             points = {(self.x.place(row), self.y.place(row)): str(row.numbers.share) for row in chosen}
             for up in sorted({up for _, up in points}, reverse=True):
                 lines.append([name, f"{up:g}", *(points.get((across, up), "–") for across in x_values)])
-        return Table(["panel", f"{self.y.name} ╲ {self.x.name}", *(f"{across:g}" for across in x_values)], lines)
+        return ResultTable(["panel", f"{self.y.name} ╲ {self.x.name}", *(f"{across:g}" for across in x_values)], lines)
 
 
 def _draw_panel(axes: Axes, points: Mapping[tuple[float, float], Share], x: list[float], y: list[float]) -> AxesImage:

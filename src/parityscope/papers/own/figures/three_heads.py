@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from parityscope.core.drawing import colour, new_figure
-from parityscope.papers.figure import Column, Finding, Scale, table_of
+from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.papers.own.flow import Floats, attention_of, heads_flow, loss_of
 from parityscope.records import Config, Numbers, Result, Row
 
@@ -177,12 +177,12 @@ def _power(value: float) -> str:
 
 
 table = table_of(
-    Column("start", lambda row: row.config.start),
-    Column("ε", lambda row: row.config.elsewhere, "g"),
-    Column("−log C of the face", lambda row: row.numbers.resting_loss, ".3f"),
-    Column("left it at", lambda row: row.numbers.left_at, ".3g"),
-    Column("−log C at the end", lambda row: row.numbers.final_loss, ".1e"),
-    Column("time of the end", lambda row: row.config.until, ".0e"),
+    TableColumn("start", lambda row: row.config.start),
+    TableColumn("ε", lambda row: row.config.elsewhere, "g"),
+    TableColumn("−log C of the face", lambda row: row.numbers.resting_loss, ".3f"),
+    TableColumn("left it at", lambda row: row.numbers.left_at, ".3g"),
+    TableColumn("−log C at the end", lambda row: row.numbers.final_loss, ".1e"),
+    TableColumn("time of the end", lambda row: row.config.until, ".0e"),
 )
 
 

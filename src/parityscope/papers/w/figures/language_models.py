@@ -25,7 +25,7 @@ from parityscope.language_models.study import (
     shown_studies,
 )
 from parityscope.language_models.word_problems import VARIANTS, Variant
-from parityscope.papers.figure import SCALES, Column, FigureSpec, table_of
+from parityscope.papers.figure import SCALES, FigureSpec, TableColumn, table_of
 from parityscope.records import Store
 from parityscope.records.export import write_numbers
 
@@ -147,9 +147,9 @@ def _mean_of_layer(line: _Line, reduction: str, other: Variant) -> str:
 
 
 _WHO = (
-    Column("model", lambda line: line.model.name),
-    Column("weights", lambda line: line.model.weights),
-    Column("problems", lambda line: line.row.numbers.problems),
+    TableColumn("model", lambda line: line.model.name),
+    TableColumn("weights", lambda line: line.model.weights),
+    TableColumn("problems", lambda line: line.row.numbers.problems),
 )
 
 
@@ -188,10 +188,10 @@ FIGURES = (
         plot=_plot_four_layers,
         table=table_of(
             *_WHO,
-            Column("measure", lambda line: str(MEASURES[line.number])),
-            *(Column(variant, _mean_of(index)) for index, variant in enumerate(VARIANTS)),
+            TableColumn("measure", lambda line: str(MEASURES[line.number])),
+            *(TableColumn(variant, _mean_of(index)) for index, variant in enumerate(VARIANTS)),
             *(
-                Column(header, _share_below(other))
+                TableColumn(header, _share_below(other))
                 for header, other in zip(("heads lower than no CoT", "than shuffled CoT"), COMPARISONS, strict=True)
             ),
             lines=_by_measure,
@@ -209,8 +209,11 @@ FIGURES = (
         plot=_plot_all_layers,
         table=table_of(
             *_WHO,
-            Column("layer", lambda line: line.number + 1),
-            *(Column(f"{title}: {other}, CoT", _of_layer(reduction, other)) for title, reduction, (other, _) in PANELS),
+            TableColumn("layer", lambda line: line.number + 1),
+            *(
+                TableColumn(f"{title}: {other}, CoT", _of_layer(reduction, other))
+                for title, reduction, (other, _) in PANELS
+            ),
             lines=_by_layer,
         ),
     ),

@@ -13,7 +13,7 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
-    Cell,
+    DecoderCell,
     DecoderRow,
     ShownDecoder,
     best_accuracy,
@@ -49,7 +49,7 @@ def _reference(label: str, pool: int | None, layers: int = 1, heads: int = 4) ->
     return [laptop(label, _N, _K, pool=pool, seed=seed, steps=1000, **shape, **_WITHOUT) for seed in FRESH]
 
 
-def _cells(rows: Iterable[DecoderRow]) -> list[Cell]:
+def _cells(rows: Iterable[DecoderRow]) -> list[DecoderCell]:
     """Return the trainings of every shape and pool over their seeds, in the order they come in."""
     return list(cells_by(rows, lambda training: (training.layers, training.heads, training.pool)).values())
 
@@ -59,7 +59,7 @@ def _pool_name(row: DecoderRow) -> str:
     return "fresh" if pool is None else f"pool {pool:,}"
 
 
-def _draw_accuracies(axes: Axes, cells: Sequence[Cell], names: Sequence[str]) -> None:
+def _draw_accuracies(axes: Axes, cells: Sequence[DecoderCell], names: Sequence[str]) -> None:
     """Draw held-out accuracy against steps: one colour and name per cell, one thin line per seed."""
     for index, (cell, name) in enumerate(zip(cells, names, strict=True)):
         for place, row in enumerate(cell.rows):
@@ -92,7 +92,7 @@ def _legend_beside(axes: Axes) -> None:
 def _plot_shapes(rows: Sequence[DecoderRow]) -> Figure:
     """Draw every shape's accuracy, one thin line per seed; the training with chain of thought is the last."""
 
-    def name(cell: Cell) -> str:
+    def name(cell: DecoderCell) -> str:
         row = cell.rows[0]
         chain = "with CoT, " if row.config.training.chain_of_thought else ""
         return f"{chain}{shape_name(row)}, {_pool_name(row)}"

@@ -18,7 +18,7 @@ from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
     FRESH,
-    Cell,
+    DecoderCell,
     DecoderRow,
     cells_by,
     exponential,
@@ -38,7 +38,7 @@ FOUR_HEADS = f"{ANSWER}, four heads"
 _COUNT, _MAP = "samples", "attention map"
 
 
-def _draw_cells(axes: Axes, cells: Mapping[int, Cell], index: int, label: str) -> None:
+def _draw_cells(axes: Axes, cells: Mapping[int, DecoderCell], index: int, label: str) -> None:
     """Draw the median samples needed against k with the range over seeds; an open triangle where the budget ended.
 
     Below a triangle stands how many seeds were reached all the same; triangles of several lines lie in each other.
@@ -86,13 +86,8 @@ def _draw_map(axes: Axes, row: DecoderRow, layer: int = 0, head: int = 0) -> Axe
     return image
 
 
-def _by_k(rows: Sequence[DecoderRow]) -> dict[int, Cell]:
+def _by_k(rows: Sequence[DecoderRow]) -> dict[int, DecoderCell]:
     return cells_by(rows, lambda training: training.k)
-
-
-def _hardest(cells: Mapping[int, Cell]) -> Cell:
-    """Return the hardest trainings that some seed solved, the hardest of all if none was."""
-    return ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
 
 
 def _plot_growth(rows: Sequence[DecoderRow]) -> Figure:
@@ -101,7 +96,8 @@ def _plot_growth(rows: Sequence[DecoderRow]) -> Figure:
     for index, (label, found) in enumerate(by_label(rows).items()):
         cells = _by_k(found)
         _draw_cells(left, cells, index, label)
-        shown = _hardest(cells)
+        # The hardest trainings that some seed solved, the hardest of all if none was.
+        shown = ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
         if label != FOUR_HEADS:
             _draw_progress(right, shown.rows, index, f"{label}, k = {shown.rows[0].config.training.k}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
@@ -159,13 +155,13 @@ def _plot_shapes(rows: Sequence[DecoderRow]) -> Figure:
     return figure
 
 
-def _short(cell: Cell) -> str:
+def _short(cell: DecoderCell) -> str:
     """Return what a cell of the heat map says: the median, and how many seeds got there where not all did."""
     text = f"> {cell.budget / 1000:.0f}k" if cell.median is None else f"{cell.median / 1000:.1f}k"
     return text if cell.reached in (0, len(cell.rows)) else f"{text}\n{cell.reached}/{len(cell.rows)}"
 
 
-def _counts(rows: Sequence[DecoderRow]) -> dict[int, dict[int, Cell]]:
+def _counts(rows: Sequence[DecoderRow]) -> dict[int, dict[int, DecoderCell]]:
     """Return, for every n, the trainings that count samples by k."""
     counting = by_label(rows)[_COUNT]
     return {

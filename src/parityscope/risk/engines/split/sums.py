@@ -65,7 +65,7 @@ def split_mean(
 
 
 @dataclass(frozen=True)
-class Tables:
+class SumTables:
     """Everything that depends on c but not on the loss."""
 
     order: Ranks  # (R, n) positions: table side, query side, pivot last
@@ -116,7 +116,7 @@ def _flat(index: Ranks, width: int) -> Ranks:
     return index + width * np.arange(len(index)).reshape(-1, *(1,) * (index.ndim - 1))
 
 
-def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) -> Tables:
+def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) -> SumTables:
     """Tabulate both sides; c (R, n) float64, mask (R, n) bool with at least one True per row."""
     weights, hidden = c.numpy(), mask.numpy()
     mt = table_size(weights.shape[1], int(hidden.sum(1).max()))
@@ -147,7 +147,9 @@ def prepare(c: Tensor, offset: Tensor, mask: Tensor, p: Tensor | None = None) ->
         query_weight = _pick(both.reshape(-1, both.shape[2]), query_place.reshape(-1, both.shape[2])).reshape(
             both.shape
         )
-    return Tables(order, mt, sums - origin, place, weight, query.reshape(negated.shape), query_place, query_weight, odd)
+    return SumTables(
+        order, mt, sums - origin, place, weight, query.reshape(negated.shape), query_place, query_weight, odd
+    )
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _scatter(jumps: list[Floats], ranks: Ranks, coefs: Floats, u: Floats, weight
         torch.from_numpy(into.reshape(-1)).scatter_add_(0, inner, torch.from_numpy(steps.reshape(-1)))
 
 
-def _gradient(t: Tables, jumps: list[Floats], slope: Floats) -> tuple[Floats, Floats]:
+def _gradient(t: SumTables, jumps: list[Floats], slope: Floats) -> tuple[Floats, Floats]:
     """Collect the gradient by weight (R, n) and by offset (R,) from the slopes at table sums and at queries."""
     at = np.zeros_like(t.sums)
     # Horner: each cumulated jump is a coefficient of the slope as a polynomial of s.
@@ -280,7 +282,7 @@ class _Totals:
     jumps: list[Floats]  # per power of s, (R, T+1)
 
 
-def _sweep(t: Tables, f: _Stack, moments: list[Floats | None], spans: list[slice], slope: Floats | None) -> _Totals:
+def _sweep(t: SumTables, f: _Stack, moments: list[Floats | None], spans: list[slice], slope: Floats | None) -> _Totals:
     """Queries of the given spans; their own slopes go into ``slope`` (None: no gradient)."""
     runs, size = t.sums.shape
     degree = f.degree if slope is not None else 0
@@ -299,17 +301,8 @@ def _sweep(t: Tables, f: _Stack, moments: list[Floats | None], spans: list[slice
     return out
 
 
-def look_up(t: Tables, pieces: Pieces, want_gradient: bool = True) -> Mean:
-    """Return the mean loss from prepared tables.
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # f(S) = 1 - S
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> round(look_up(tables, line).value.item(), 9)  # 1 + E[yS] = 1 - 0.5/2
-    0.75
-    """
+def look_up(t: SumTables, pieces: Pieces, want_gradient: bool = True) -> Mean:
+    """Return the mean loss from prepared tables."""
     f, (runs, _, count) = _Stack.of(pieces), t.query.shape
     step = max(1, _CHUNK // (runs * 2 * f.centres.shape[1]))
     spans = [slice(i, i + step) for i in range(0, count, step)]
@@ -346,7 +339,7 @@ def rounding_of_look_ups(pieces: Pieces, n: int, k: int, reach: tuple[float, flo
     return of_moments + UNIT * chain(subset_count(n)) * size.peak + score_rounding(n, *reach) * size.steepest
 
 
-def _prefix_moments(t: Tables, degree: int) -> list[Floats | None]:
+def _prefix_moments(t: SumTables, degree: int) -> list[Floats | None]:
     """out[l][:, i] = sum of weight * s^l over the i smallest sums; None stands for i itself."""
     power, out = t.weight, [None if t.weight is None else _cumulated(t.weight)]
     for _ in range(degree):
@@ -356,18 +349,7 @@ def _prefix_moments(t: Tables, degree: int) -> list[Floats | None]:
 
 
 def _all_scores_mean(weights: Tensor, offset: Tensor, mask: Tensor, pieces: Pieces, bias: float) -> Mean:
-    """Return E[L(y f(S))] and its gradient for R runs: weights (R, n), offset (R,), mask (R, n).
-
-    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the mean is 1 + E[yS], its gradient E[y x_j].
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c, hidden = torch.full((1, 4), 0.25, dtype=torch.float64), torch.arange(4)[None] == 3
-    >>> mean = _all_scores_mean(c, torch.zeros(1).double(), hidden, line, bias=0.5)
-    >>> mean.value.item(), mean.by_weight.tolist()
-    (0.875, [[0.0, 0.0, 0.0, -0.5]])
-    """
+    """Return E[L(y f(S))] and its gradient for R runs: weights (R, n), offset (R,), mask (R, n)."""
     c, b, hidden = weights.numpy(), offset.numpy(), mask.numpy()
     runs, n = c.shape
     value, by_weight, by_offset = np.empty(runs), np.empty((runs, n)), np.empty(runs)
