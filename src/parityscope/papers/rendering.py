@@ -228,8 +228,7 @@ def judgement_markdown(
     >>> "`parityscope claims H1-lemma-14-derivative --replay --scale smoke`" in judged
     True
     """
-    qualifier = f" ({plain(claim.qualifier)})" if claim.qualifier else ""
-    parts = [f"**Verdict**: *{claim.verdict}*{qualifier}, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
+    parts = [f"**Verdict**: *{claim.verdict}*, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
     if not claim.refutable:
         parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have spoken against it."
     if claim.corrected is not None:
