@@ -200,7 +200,7 @@ def claim_markdown(claim: ClaimNumbers) -> str:
     >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
     >>> print(claim_markdown(check(*named_claims(["H1-lemma-15"]), Context("smoke"))).partition("\\n")[0])
-    **H1-lemma-15** *holds* · Appendix, Lemma 15
+    **H1-lemma-15** *holds* · Appendix A, Lemma 15
     """
     beside = "".join(f" · {plain(remark)}" for remark in remarks(claim))
     said = [f"**{claim.id}** *{claim.verdict}*{beside} · {plain(claim.where)}"]
