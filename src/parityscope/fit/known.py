@@ -31,6 +31,7 @@ from parityscope.fit.solvers.scan import BitSet
 _OWN_SHARE = 0.6  # of alpha, with k given; smaller sets are looked for first, as what the k columns must go beyond
 _SMALLER = 2  # columns: so large are the sets that come before a given k
 _TEST_SECONDS, _ROW_SECONDS = 4e-4, 2e-8  # nominal, of a test, and per row and column of a regression
+_REGRESSION_SECONDS = 1.6e-8  # nominal, per row and column
 _ROW_WORK, _THRESHOLD_WORK = 8, 25  # columns' worth of everything else, and of a threshold
 _FEW_VALUES = 12  # a column of numbers with so few values gets an effect for each
 
@@ -121,6 +122,15 @@ class Known:
 
     def features_of(self, candidate: Candidate) -> list[Feature]:
         """Return the columns of the regression that an accepted candidate gets."""
+        if candidate.interaction not in self._features:
+            self._features[candidate.interaction] = self._features_of(candidate)
+        return self._features[candidate.interaction]
+
+    @cached_property
+    def _features(self) -> dict[Interaction, list[Feature]]:
+        return {}
+
+    def _features_of(self, candidate: Candidate) -> list[Feature]:
         if candidate.k > 1:
             features = interaction_features(candidate.interaction, self.table.levels, self.rows)
             # Products of several levels say what a column does where the others have their first level. Beside what
@@ -237,6 +247,11 @@ class Known:
         thresholds = sum(self.table.bits[i].threshold is not None for i in proposed.bits)
         work = _ROW_WORK + _THRESHOLD_WORK * thresholds + len(self.model_features())
         return _TEST_SECONDS + _ROW_SECONDS * self.rows * work
+
+    def accept_seconds(self) -> float:
+        """Return the nominal seconds that one more term costs: all others are tested again, now and when it is told."""
+        regressions = len(self.accepted) + 3
+        return regressions * _REGRESSION_SECONDS * self.rows * (_ROW_WORK + len(self.model_features()))
 
     def test(self, solver: Solver, proposed: BitSet, attention: ndarray | None = None) -> Candidate:
         """Move the thresholds of a proposal to where it fits best, and test it given the model, beyond its parts."""

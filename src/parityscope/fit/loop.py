@@ -117,6 +117,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
+    diary.budget.charge(known.accept_seconds())
     diary.complete.clear()  # what was scanned was scanned without it
     if diary.found_after is None and candidate.k in known.sizes:
         diary.found_after = diary.budget.spent
