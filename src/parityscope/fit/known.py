@@ -41,14 +41,6 @@ class Known:
     """The rows, the questions about them, and the terms that were accepted; every test is made here.
 
     Rows are in the order of `order`: for labels those of the first class come before those of the second.
-
-    >>> random = np.random.RandomState(0)
-    >>> X = random.randint(2, size=(300, 8))
-    >>> odd = X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1)
-    >>> known = Known.of(X, Target(odd.astype(float)), [1, 2, 3], False, 0.01)
-    >>> pair = known.test("exhaustive", BitSet((1, 6), 0.8))
-    >>> pair.support, known.significant(pair)
-    ((1, 6), True)
     """
 
     X: ndarray
