@@ -182,6 +182,14 @@ def test_notes_add_up(store):
     assert notes(store, configs)[0].count("recomputed and equal") == 2
 
 
+def test_a_new_field_with_a_default_keeps_its_older_rows(store):
+    edited = halves(("x: int", "x: int\n    scale: float = 1.0"))
+    (found,) = recheck(store, edited)
+    assert (found.rows, found.difference) == (6, None)
+    assert [row.config.scale for row in store.row_of_each(edited)] == [1.0] * 6
+    assert list(recheck(store, halves(("x: int", "x: int\n    scale: float")))) == []  # nothing says what it was
+
+
 def test_only_what_is_wanted_is_rechecked(store):
     (found,) = recheck(store, halves(("x / 2", "0.5 * x"))[:2])
     assert found.rows == 2
