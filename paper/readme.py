@@ -194,7 +194,7 @@ def _listed(values: Iterable[Any]) -> str:
     '19, 48 and 140'
     """
     *first, last = map(str, values)
-    return f"{', '.join(first)} and {last}"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _spaced(count: float | None) -> str:
