@@ -56,7 +56,10 @@ def test_the_planted_page_has_the_worlds_of_the_tests():
     for claim_id, worlds in all_planted().items():
         false, true = (plain(world.what) for world in (worlds.false, worlds.true))
         link = f"[{claim_id}](claims.md#{claim_id})"
-        assert f"\n| {link} | {false} | fails | {true} | holds |\n" in page, "run `make docs-results`"
+        row = re.search(rf"\n\| {re.escape(f'{link} | {false}')} \| (.+?) \| {re.escape(true)} \| (.+?) \|\n", page)
+        assert row is not None, "run `make docs-results`"
+        assert row[1] in ("fails", "misprint", "open: refuted, but not by a second route"), row[0]
+        assert row[2].startswith("holds"), row[0]
     _, _, apart = page.partition("## What cannot be refuted here")
     assert set(re.findall(r"^\| \[([\w-]+)\]", apart, flags=re.M)) == {
         one.id for one in all_claims() if not one.refutable

@@ -188,7 +188,7 @@ def test_a_new_field_with_a_default_keeps_its_older_rows(store):
     assert (found.rows, found.difference) == (6, None)
     assert [row.config.scale for row in store.row_of_each(edited)] == [1.0] * 6
     store.add_rows([StoredRow("halves", {"x": 1, "gone": 2}, {"half": 0.5})])  # of a field that is no more
-    assert list(recheck(store, halves(("x / 2", "0.5 * x"))[1:]))[0].difference is None
+    assert next(recheck(store, halves(("x / 2", "0.5 * x"))[1:])).difference is None
 
 
 def test_only_what_is_wanted_is_rechecked(store):
