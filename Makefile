@@ -59,7 +59,7 @@ test-all: test test-slow
 # What computes, once more with the arithmetic of the least capable processor: sums are then rounded in another order.
 # Most of fit counts in whole numbers, and its long tests are left out.
 PORTABLE := $(addprefix tests/,core/test_ties.py risk models training test_measures.py theory papers language_models \
-    $(addprefix fit/,evidence/test_evidence.py evidence/test_ranking.py solvers/test_attention.py)) \
+    $(addprefix fit/,evidence/test_evidence.py solvers/test_attention.py)) \
     $(addprefix src/parityscope/,core/ties.py risk models training fit measures.py theory)
 test-portable: $(VENV)/.installed-test
 	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
