@@ -16,7 +16,17 @@ from parityscope.papers.own.figures.estimator_benchmark import together_in
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.rendering import OURS, tallies
 from parityscope.papers.w.figures.plateau import BASE, LINKS
-from parityscope.papers.w.settings import ANSWER, CHAIN, Cell, Law, cells_by, exponential, line, reached_pairs, samples
+from parityscope.papers.w.settings import (
+    ANSWER,
+    CHAIN,
+    DecoderCell,
+    FittedSlope,
+    cells_by,
+    exponential,
+    line,
+    reached_pairs,
+    samples,
+)
 from parityscope.records import Row
 from parityscope.risk.cards import AUTO
 from parityscope.theory import polylog_numbers
@@ -151,7 +161,7 @@ def _hardest(rows: list[Row[Any, Any]], label: str) -> dict[str, str]:
     }
 
 
-def _law(law: Callable[..., Law | None], rows: list[Row[Any, Any]], *, with_chain: bool) -> str:
+def _law(law: Callable[..., FittedSlope | None], rows: list[Row[Any, Any]], *, with_chain: bool) -> str:
     """Return a law fitted to every seed that got everything right, with its 95 % interval."""
     mine = [row for row in rows if row.config.label == (CHAIN if with_chain else ANSWER)]
     found = law(reached_pairs(cells_by(mine, lambda training: training.k)))
@@ -180,7 +190,7 @@ def plateau(evidence: Evidence) -> Named:
     )
 
 
-def _needed(cell: Cell) -> str:
+def _needed(cell: DecoderCell) -> str:
     """Return the samples needed: the median over seeds and their range, and how many seeds got there if not all."""
     assert cell.median is not None
     some = "" if cell.reached == len(cell.rows) else f", {counted(cell.reached, len(cell.rows))}"
