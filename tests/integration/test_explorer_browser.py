@@ -231,7 +231,7 @@ def test_a_table_of_your_own_shows_its_interactions_against_shuffled_classes(pag
     rows = page.locator("#data-summary tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="plant = Kiel")).to_contain_text("pressure >")
-    expect(page.locator("#data-summary")).to_contain_text("Guarantee: any parity")
+    expect(page.locator("#data-summary")).to_contain_text("Guarantee: given the terms above, any further parity")
     expect(page.locator("#data-panels .panel")).to_have_count(3)
     expect(page.locator("#plot-interaction-2 .main-svg").first).to_be_visible()
     expect(page.locator("#plot-interaction-2 .annotation-text").first).to_contain_text("rows")
