@@ -22,14 +22,14 @@ PAPER = Paper(
     },
     claims={
         "bounded": ("P-closed-form", "P-worst-loss", "P-concavity", "P-gradient-signs"),
-        "flows": ("P-one-head", "P-k-heads"),
+        "flows": ("P-one-head", "P-k-heads", "P-rate-of-heads"),
         "concave": ("P-concave", "P-softmax-trap"),
-        "faces": ("P-face", "P-two-k-numbers"),
+        "faces": ("P-face", "P-newton", "P-two-k-numbers"),
         "mirror": ("P-mirror-rate",),
         "few_numbers": ("P-few-numbers", "P-clipped"),
         "certificates": ("P-certificate",),
         "learning": ("P-one-step", "P-few-steps", "P-squared-hinge", "P-theorem-5-circle"),
-        "examples": ("P-paths", "P-samples", "P-noise-and-bias"),
+        "examples": ("P-paths", "P-one-step-from-examples", "P-samples", "P-noise-and-bias"),
     },
     shown={
         "P-every-k": ("P-one-step", "P-few-steps"),
