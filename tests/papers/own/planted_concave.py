@@ -89,6 +89,20 @@ def _staying(flow, z, end, *, tolerance=0.01, watch=None):
 
 
 PLANTED = {
+    "P-chain": Planted(
+        false=World(
+            "a correlation that hardly depends on attention",
+            {f"{_CLAIMS}.chain.characteristic": lambda node, angles: (0.4 - angles.cos().mean(-1) / 5) + 0j},
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-chain-above": Planted(
+        false=World(
+            "a correlation that hardly depends on attention",
+            {f"{_CLAIMS}.chain.characteristic": lambda node, angles: (0.4 - angles.cos().mean(-1) / 5) + 0j},
+        ),
+        true=_AS_IT_IS,
+    ),
     "P-newton": Planted(
         false=World(
             "a hundredth of the slope, and steps that stay",

@@ -10,7 +10,7 @@ from parityscope.papers.registry import named_claims
 PROVED = {"P-closed-form", "P-worst-loss", "P-concavity", "P-gradient-signs", "P-one-head", "P-one-step"}
 PROVED |= {"P-concave", "P-face", "P-two-k-numbers", "P-k-heads", "P-mirror-rate", "P-softmax-trap"}
 PROVED |= {"P-few-numbers", "P-clipped", "P-certificate", "P-paths"}
-PROVED |= {"P-rate-of-heads", "P-one-step-from-examples", "P-newton"}
+PROVED |= {"P-rate-of-heads", "P-one-step-from-examples", "P-newton", "P-chain"}
 REPLAYED = PROVED - {"P-one-step"}
 IN_PART = ["P-theorem-5-circle", "P-samples"]
 

@@ -28,6 +28,7 @@ PAPER = Paper(
         "mirror": ("P-mirror-rate",),
         "few_numbers": ("P-few-numbers", "P-clipped"),
         "certificates": ("P-certificate",),
+        "chain": ("P-chain", "P-chain-above"),
         "learning": ("P-one-step", "P-few-steps", "P-squared-hinge", "P-theorem-5-circle"),
         "examples": ("P-paths", "P-one-step-from-examples", "P-samples", "P-noise-and-bias"),
     },

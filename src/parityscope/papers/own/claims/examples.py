@@ -396,8 +396,8 @@ CLAIMS = (
     Claim(
         "P-one-step-from-examples",
         "Fair bits, independent examples, labels flipped with probability η < ½, k known: from uniform attention, of"
-        " the mass with the strongest signal, one mirror step s = H·ĝ/max ĝ, H = log(4n) + 3/(2k), then mass k, answers all"
-        " 2^n inputs correctly with probability 1 − δ if N ≥ 8k²H²·log(2n/δ)·(en/(k − 1))^{k−1}/(1 − 2η)².",
+        " the mass with the strongest signal, one mirror step s = H·ĝ/max ĝ, H = log(4n) + 3/(2k), then mass k, answers"
+        " all 2^n inputs correctly with probability 1 − δ if N ≥ 8k²H²·log(2n/δ)·(en/(k − 1))^{k−1}/(1 − 2η)².",
         _STEP_CLAUSES,
         _step_from_examples,
         f"{CONCAVE}, from examples",

@@ -390,8 +390,8 @@ def _rate_of_heads(context: Context) -> Measurement:
         f"{flows} flows of 1 to {_HEADS[-1]} heads to t = 10⁶; {tried_by(attacks)} on the lemma",
         {"seed": SEED + 1, "measured": measured, "shares": shares},
         "V = −log C along plain gradient flows by implicit steps of bounded error, from random logits, from heads"
-        " beside wrong faces and from uniform attention; the lemma by draws and ascent over logits and feasible attention;"
-        " explicit bounds of one head along flows and searched steps.",
+        " beside wrong faces and from uniform attention; the lemma by draws and ascent over logits and feasible"
+        " attention; explicit bounds of one head along flows and searched steps.",
         {_LIMIT_RATE: places[shares.index(max(shares))]},
     )
 
