@@ -29,8 +29,10 @@ README, PAGE = PROJECT / "README.md", PROJECT / "docs" / "results" / "readme-num
 FRONTIER = PROJECT / "benchmarks" / "fit_frontier.json"
 # What is not measured but chosen or defined: sizes of examples, formulas, versions, the names of things.
 _NO_MEASUREMENT = re.compile(
-    r"\b[A-Z]\d\b|Theorem \d+|Figure \d+|arXiv [\d.v]+|2ⁿ|\bk [=≤] \d+|\b\d?k\b( − 1)?|\d?⌈[^⌉]*⌉|±1|3\.1\d\+?|"
-    r"n = [\d ⁵]+|\(\d[\d ]*, \d+\)|risk to 0\b|N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|10⁻⁹"
+    r"\b[A-Z]\d\b|(Theorem|Figure|Lemma|Proposition|Assumption|Section)s? \d+( (to|and) \d+)*|arXiv [\d.v]+|"
+    r"2ⁿ|2\^\(n/2\)|\bk [=≤] \d+|\b\d?k\b( − 1)?|\bn\^\(k−1\)|\d?⌈[^⌉]*⌉|±1|1/n|3\.1\d\+?|n = [\d ⁵]+|"
+    r"Qwen2-7B|GSM8K|parity5\+5|A = 0|(near|exactly|risk|gradient) 0\b|risk 1\b|\(\d[\d ]*, \d+\)|risk to 0\b|"
+    r"N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|95 % interval|10⁻⁹"
 )
 
 
@@ -167,10 +169,11 @@ def _verdicts(evidence: Evidence) -> Iterator[Quote]:
 
 _SAID = {
     "holds": ("holds", "hold"),
-    "holds in part": ("holds in part", "hold in part"),
+    "in part": ("holds in part", "hold in part"),
     "fails": ("fails", "fail"),
+    "misprint": ("is a misprint", "are misprints"),
     "proved": ("is proved", "are proved"),
-    "not testable here": ("cannot be judged here", "cannot be judged here"),
+    "open": ("is open", "are open"),
 }
 
 

@@ -56,11 +56,12 @@ def claims(
 ) -> None:
     """Check the papers' statements by computation and say which hold; for a single statement, print all the evidence.
 
-    Verdicts: proved (with a written proof), holds (we tried to refute it and did not succeed), holds in part, fails
-    (with a counterexample), not testable here. A misprinted statement gets a verdict as printed, and another as meant.
+    Verdicts: proved (with a written proof), holds (we tried to refute it and did not succeed), misprint (false as
+    printed, true as the authors meant it), in part (one clause holds and another fails), fails (with a counterexample
+    that a second method confirms), open. Each statement is shown as printed, beside what was tested and what is ours.
     What would refute a statement is listed; statements that nothing computed here could refute are counted apart.
     """
-    from parityscope.apps.terminal.claims import show_claim, show_claims
+    from parityscope.apps.terminal.tables import show_claim, show_claims
     from parityscope.papers.claim import check
     from parityscope.papers.figure import named_scale
     from parityscope.papers.registry import named_claims
@@ -84,7 +85,7 @@ def claims(
 
 def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: bool) -> None:
     """Replay and print; exit code 1 if the second method does not refute what the first did."""
-    from parityscope.apps.terminal.claims import show_replays
+    from parityscope.apps.terminal.tables import show_replays
 
     replayed = _replayed(ids, scale, out, quiet)
     if len(replayed) == 1 and replayed[0].missing is not None:

@@ -14,7 +14,7 @@ from parityscope.fit.tables.coding import Coded, code
 from parityscope.fit.tables.missing import missing_choice, refuse_infinite, without_missing
 from parityscope.fit.tables.plink import PHENOTYPE
 from parityscope.fit.tables.reading import read_table
-from parityscope.fit.tables.table import Table, listed
+from parityscope.fit.tables.table import DataTable, listed
 from parityscope.fit.tables.target import classes_and_labels, is_measured
 
 
@@ -62,7 +62,7 @@ def prepare(
 
 
 def prepare_table(
-    table: Table,
+    table: DataTable,
     path: Path,
     target: str | None,
     *,
@@ -115,7 +115,7 @@ def _groups(values: ndarray) -> ndarray:
     return np.unique(values.astype(str), return_inverse=True)[1]
 
 
-def _target(target: str | None, table: Table, path: Path) -> str:
+def _target(target: str | None, table: DataTable, path: Path) -> str:
     if target is not None:
         return target
     if path.suffix == ".bed":

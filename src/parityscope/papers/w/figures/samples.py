@@ -90,18 +90,14 @@ def _by_k(rows: Sequence[DecoderRow]) -> dict[int, DecoderCell]:
     return cells_by(rows, lambda training: training.k)
 
 
-def _hardest(cells: Mapping[int, DecoderCell]) -> DecoderCell:
-    """Return the hardest trainings that some seed solved, the hardest of all if none was."""
-    return ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
-
-
 def _plot_growth(rows: Sequence[DecoderRow]) -> Figure:
     """Draw samples against k on the left, the hardest solved trainings on the right."""
     figure, (left, right) = new_figure(13, 4.4, 1, 2)
     for index, (label, found) in enumerate(by_label(rows).items()):
         cells = _by_k(found)
         _draw_cells(left, cells, index, label)
-        shown = _hardest(cells)
+        # The hardest trainings that some seed solved, the hardest of all if none was.
+        shown = ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
         if label != FOUR_HEADS:
             _draw_progress(right, shown.rows, index, f"{label}, k = {shown.rows[0].config.training.k}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
