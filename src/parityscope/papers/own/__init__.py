@@ -14,6 +14,8 @@ PAPER = Paper(
         "P-three-heads": "three_heads",
         "P-every-k": "every_k",
         "P-examples-concave": "examples_concave",
+        "P-heads-rate": "proved",
+        "P-proved-examples": "proved",
         "engine-cost": "engine_cost",
         "estimator-benchmark": "estimator_benchmark",
         "phase-temperature-rate": "phase",
@@ -35,6 +37,8 @@ PAPER = Paper(
     shown={
         "P-every-k": ("P-one-step", "P-few-steps"),
         "P-examples-concave": ("P-paths",),
+        "P-heads-rate": ("P-rate-of-heads",),
+        "P-proved-examples": ("P-one-step-from-examples",),
         "H2-samples": ("P-samples",),
     },
 )

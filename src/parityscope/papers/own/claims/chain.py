@@ -109,23 +109,24 @@ def _by_inputs(node: Node, c: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(signs[node.pair[0]] * signs[node.pair[1]] * output)), float(np.mean(output**2))
 
 
-def _ratio(node: Node, points: Tensor, *, spread: bool) -> Float[Tensor, " points"]:
-    """Return −⟨x, g⟩/V at weights of mass 2: all below 1 (`spread`), or no token above either of the pair."""
-    second, z = node.places[1], 2 * points
+def _weights(node: Node, points: Tensor, *, spread: bool) -> Float[Tensor, "points tokens"]:
+    """Return weights of mass 2: any (`spread`), or such that no token has more than either of the pair."""
+    z = 2 * points
     if spread:
-        c = 2 * torch.softmax(z, -1)
-        allowed = (c < 1).all(-1)
-    else:
-        ahead = torch.zeros_like(z)
-        ahead[:, second] = 1
-        pair = z[:, second : second + 1] * ahead
-        rest = pair.sum(-1, keepdim=True).clamp(max=0) - torch.nn.functional.softplus(z)
-        marks = _ideal(node)
-        c = 2 * torch.softmax(torch.where(marks > 0, pair, rest), -1)
-        allowed = torch.ones(len(c), dtype=torch.bool)
+        return 2 * torch.softmax(z, -1)
+    marks, second = _ideal(node), node.places[1]
+    pair = torch.where(torch.arange(len(marks)) == second, z[:, second : second + 1], 0.0)
+    rest = pair.sum(-1, keepdim=True).clamp(max=0) - torch.nn.functional.softplus(z)
+    return 2 * torch.softmax(torch.where(marks > 0, pair, rest), -1)
+
+
+def _ratio(node: Node, points: Tensor, *, spread: bool) -> Float[Tensor, " points"]:
+    """Return −⟨x, g⟩/V, where all weights are below 1 if they are `spread`."""
+    c = _weights(node, points, spread=spread)
     loss, slope = _with_slope(node, c)
     falls = ((_ideal(node) - c) * slope).sum(-1)
-    return torch.where(allowed & (loss > 1e-4) & (loss < 30), -falls / loss, torch.nan)
+    allowed = (loss > 1e-4) & (loss < 30) & ((c < 1).all(-1) | (not spread))
+    return torch.where(allowed, -falls / loss, torch.nan)
 
 
 def _attack(node: Node, context: Context, *, spread: bool) -> Attack:
@@ -180,7 +181,7 @@ def _chain(context: Context) -> Measurement:
             off = max(off, *(abs(a - b) for a, b in zip(found, by_inputs, strict=True)))
     attacks = [_attack(first_node(d, 4, 2), context, spread=True) for d in _SECOND]
     worst = max(range(len(attacks)), key=lambda one: attacks[one].value)
-    weights = 2 * torch.softmax(2 * attacks[worst].point, -1)
+    weights = _weights(first_node(_SECOND[worst], 4, 2), attacks[worst].point[None], spread=True)[0]
     shares = [climbed(first_node(d, 4, 2), 400)[1] for d in (6, 20, 100)[: context.at(smoke=2, reference=3)]]
     measured = {_RECURSION: off, _TWO: -max(one.value for one in attacks), _SHARE: max(shares)}
     return Measurement(
@@ -190,13 +191,13 @@ def _chain(context: Context) -> Measurement:
         {"seed": SEED + 2, "measured": measured},
         "The correlation and the mean square of a node's output by one pass over the tree, and input by input; the"
         " inequality by draws and ascent; explicit steps of the attention gradient.",
-        {_TWO: {"d": _SECOND[worst], "weights": weights.tolist(), "seed": SEED + 2}},
+        {_TWO: {"d": _SECOND[worst], "k": 4, "level": 2, "weights": weights.tolist(), "seed": SEED + 2}},
     )
 
 
 def _ratio_again(point: Mapping[str, Any]) -> Again:
     """Sum over the inputs in plain Python: ⟨x, g⟩ = E[Θ sin Θ]/E[cos Θ] with Θ = Σ_j (π/2)(1_pair − c)_j χ_j."""
-    node, wave, slope = first_node(point["d"], 4, 2), 0.0, 0.0
+    node, wave, slope = first_node(point["d"], point["k"], point["level"]), 0.0, 0.0
     for inputs in product((1, -1), repeat=point["d"]):
         signs = dict(enumerate(inputs))
         for token, (left, right) in node.children.items():
@@ -225,6 +226,9 @@ def _chain_above(context: Context) -> Measurement:
     nodes = [first_node(d, k, level) for d, k in large for level in range(2, k.bit_length())]
     ends = [climbed(node, 400)[0] for node in nodes]
     least = -max(one.value for one in attacks)
+    worst = max(range(len(cells)), key=lambda one: attacks[one].value)
+    weights = _weights(first_node(*cells[worst]), attacks[worst].point[None], spread=False)[0]
+    at = dict(zip(("d", "k", "level"), cells[worst], strict=True))
     return Measurement(
         {_ABOVE: least, _ENDS: min(ends)},
         f"⟨x, g⟩ ≥ {least:.4f}·(−log C) there; the least C reached from uniform attention is {min(ends):.4f}",
@@ -233,6 +237,7 @@ def _chain_above(context: Context) -> Measurement:
         {"seed": SEED + 2, "trees": [list(cell) for cell in cells], "ends": ends},
         "The inequality behind every rate, by draws and ascent over weights none of which exceeds those of the pair;"
         " steps of the attention gradient on the population of chains, level by level.",
+        {_ABOVE: {**at, "weights": weights.tolist(), "seed": SEED + 2}},
     )
 
 
@@ -258,5 +263,6 @@ CLAIMS = (
         _chain_above,
         f"{CONCAVE}, a chain of concave heads",
         seconds=3,
+        replay={_ABOVE: _ratio_again},
     ),
 )

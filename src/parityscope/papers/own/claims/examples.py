@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Between, Clause, above, at_least, at_most, bootstrap
 from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, fitted_exponent, named_in_trials
 from parityscope.papers.own.again import named_share, path_gradient_by_inputs
-from parityscope.papers.own.domain import BOUNDED, NEARLY_ALL, rows_of, share_of
+from parityscope.papers.own.domain import (
+    BOUNDED,
+    NEARLY_ALL,
+    all_right,
+    drawn_gradients,
+    entries_at_uniform,
+    one_mirror_step,
+    rows_of,
+    share_of,
+)
 from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
 from parityscope.problems import Parity, bits_of, draw_problems, seeded_generator
 from parityscope.runs.training import Training, training
@@ -147,39 +155,6 @@ _STEP_CLAUSES = (
     Clause("entries within r = 1/(2kH) give ‖c − 1_B‖₁ < 1", _APART, at_most(1), "where some input may be wrong"),
     Clause("N examples answer all inputs correctly", _RIGHT, at_least(1 - _FAILURE), _DELTA),
 )
-
-
-def entries_at_uniform(n: int, k: int) -> tuple[Tensor, Tensor]:
-    """Return, of every input, the terms y·sin(πk/2 − εR)·s of the gradient at uniform attention, and its bits.
-
-    The hidden bits are the first k.
-    """
-    bits = bits_of(torch.arange(2**n), n).double()
-    signs = 1 - 2 * bits
-    weight = signs[:, :k].prod(-1) * (math.pi * k / 2 - path_phase(n, k, 0) * signs.sum(-1)).sin()
-    return weight[:, None] * signs, bits
-
-
-def drawn_gradients(
-    terms: Tensor, samples: float, noise: float, draws: int, generator: np.random.Generator
-) -> Float[Tensor, "draws n"]:
-    """Return mean gradients of so many independent examples, drawn as counts of the inputs: N may be astronomical."""
-    inputs = len(terms)
-    counts = generator.multinomial(math.ceil(samples), np.full(inputs, 1 / inputs), size=draws)
-    flipped = generator.binomial(counts, noise)
-    return torch.from_numpy((counts - 2 * flipped) / math.ceil(samples)) @ terms
-
-
-def one_mirror_step(gradient: Float[Tensor, "draws n"], k: int) -> Float[Tensor, "draws n"]:
-    """Return the weights, of mass k, after the step from uniform attention whose largest logit is H."""
-    height = one_step_height(gradient.shape[-1], k)
-    return k * torch.softmax(height * gradient / gradient.amax(-1, keepdim=True), -1)
-
-
-def all_right(c: Float[Tensor, "draws n"], bits: Tensor, k: int) -> Tensor:
-    """Say which weights answer every input correctly, B the first k positions."""
-    answers = (math.pi * c @ bits.T).cos()
-    return (answers * (1 - 2 * bits[:, :k]).prod(-1) > 0).all(-1)
 
 
 def _worst_step(n: int, k: int) -> float:
