@@ -176,12 +176,13 @@ def xored_samples(n: int, k: int, bias: float, failure: float = 0.1, noise: floa
 def heads_rate(n: int, k: int, heads: int = 1) -> float:
     """Return what t·(−log C) does not exceed in the limit, along the plain gradient flow of heads with free logits.
 
-    (H/4)·max_{σ≤k} σ(1 − σ/n): a theorem, and sharp for k ≤ n/2, where equal heads from uniform attention attain it.
+    (H/4)·max_{σ≤k} σ(1 − σ/n), and k(1 − k/n)/4 for one head, whose σ is k: a theorem, and sharp for one head and for
+    k ≤ n/2, where equal heads from uniform attention attain it.
 
     >>> heads_rate(12, 3), heads_rate(12, 3, heads=2), heads_rate(4, 3)
-    (0.5625, 1.125, 0.25)
+    (0.5625, 1.125, 0.1875)
     """
-    return heads * max(size * (n - size) for size in range(1, k + 1)) / (4 * n)
+    return heads * max(size * (n - size) for size in range(1 if heads > 1 else k, k + 1)) / (4 * n)
 
 
 def face_numbers(n: int, k: int, *, harmonic: bool = False) -> int:

@@ -291,7 +291,7 @@ _EXPLICIT = "largest V over k(π/(2C(0)))²/(4t), one head"
 _FROM_UNIFORM = "largest V over n(n − k)/(4kt), one head from uniform attention"
 _STEPPED = "largest V over k(π/(2C(0)))²/(2Ση), one head, steps of Armijo's test with constant ½"
 _LIMIT_RATE = "largest t·V over (H/4)·max_{σ≤k} σ(1 − σ/n) at t = 10⁶"
-_ATTAINED = "largest distance of t·V over that from 1, equal heads from uniform attention, k ≤ n/2"
+_ATTAINED = "largest distance of t·V over that from 1, equal heads from uniform attention, k ≤ n/2 or one head"
 _TAIL = "the corrections fall like t^{−1/2}; the steps err by 0.1 %"
 _RATE_CLAUSES = (
     Clause("|ṡ|²·W ≥ 4V² on D", _LEMMA, at_most(1 + 1e-6), "the lemma; rounding"),
@@ -377,7 +377,7 @@ def _rate_of_heads(context: Context) -> Measurement:
         share = share / heads_rate(problem.n, problem.k, heads)
         flows += len(logits)
         shares.append(float(share.max()))
-        attained += [abs(float(share[0]) - 1)] if 2 * problem.k <= problem.n else []
+        attained += [abs(float(share[0]) - 1)] if heads == 1 or 2 * problem.k <= problem.n else []
         worst = logits[int(share.argmax())].reshape(heads, -1).tolist()
         places.append({"support": list(problem.support), "logits": worst, "seed": SEED + 1})
     bounds = [_one_head_bounds(problem, context) for problem in cases]
@@ -403,7 +403,7 @@ def _rate_again(point: Mapping[str, Any]) -> Again:
     hidden = np.isin(np.arange(n), point["support"])
     end = heads_flow(logits, hidden, np.array([_RATE_END]))[-1]
     loss = loss_of(k * attention_of(end).mean(0), hidden)
-    most = heads / 4 * max(size * (1 - size / n) for size in range(1, k + 1))
+    most = heads / 4 * max(size * (1 - size / n) for size in range(1 if heads > 1 else k, k + 1))
     return Again(loss * _RATE_END / most, "steps of bounded error in numpy")
 
 
@@ -434,7 +434,7 @@ CLAIMS = (
         "P-rate-of-heads",
         "Any number H of softmax heads with free logits, plain gradient flow on log C, any finite start in D: limsup"
         " t·(−log C) ≤ (H/4)·max_{σ≤k} σ(1 − σ/n), which equal heads from uniform attention attain for k ≤ n/2; one"
-        " head has −log C ≤ k(π/(2C(0)))²/(4t) for all t, and n(n − k)/(4kt) from uniform attention.",
+        " head has σ = k, −log C ≤ k(π/(2C(0)))²/(4t) for all t, and n(n − k)/(4kt) from uniform attention.",
         _RATE_CLAUSES,
         _rate_of_heads,
         f"{CONCAVE}, k heads",
