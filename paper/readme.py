@@ -137,8 +137,8 @@ def _chain(evidence: Evidence) -> Iterator[Quote]:
     source = "`parityscope entropy`, judged by `parityscope claims W-figure-6`"
     lower = _listed(re.findall(r"lower in (\d+)%", said))
     yield Quote(f"thought in {lower} % of heads", source)
-    equal = _listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", said))
-    yield Quote(f"at equal counts of positions in {equal} %", source)
+    controls = _listed(re.findall(r"(\d+) of 6 controls lower", said))
+    yield Quote(f"by {controls} of 6 controls of ours", source)
 
 
 def _fit(_: Evidence) -> Iterator[Quote]:

@@ -222,7 +222,7 @@ def test_other_frames_are_read(kind):
     frame = pd.DataFrame({"shift": random.choice(["day", "night"], 300), "hot": random.randint(2, size=300), "c": 0.5})
     y = (frame["shift"] == "night") ^ (frame["hot"] > 0)
     model = SparseParityClassifier(random_state=0).fit(kind(frame), y)
-    assert model.interactions_[0].columns == ("hot", "shift")
+    assert (model.interactions_[0].columns, model.interactions_[0].support) == (("shift", "hot"), (0, 1))
     assert (model.predict(kind(frame)) == y).all()
 
 

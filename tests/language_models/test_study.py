@@ -153,14 +153,14 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
 
 
 EVERYWHERE = (-0.1, -0.1, -0.1)
-# How much CoT lowers the minimum, at equal counts, and against shuffled words; the verdicts on Figures 6 and 7.
+# How much CoT lowers the minimum, at equal counts, and against shuffled words; what Figures 6 and 7 show of it in a
+# model that is not the paper's, and how many of six controls are lower too.
 EFFECTS = [
-    (EVERYWHERE, "holds", "holds"),
-    ((-0.1, 0.0, -0.1), "holds", "holds"),  # a minimum over more positions, and nothing else
-    ((-0.1, -0.1, 0.0), "holds", "holds"),  # but so are the words in random order
-    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), "holds", "open"),  # one layer goes the other way
-    ((0.1, 0.0, 0.0), "open", "open"),
-    ((0.0, 0.0, 0.0), "open", "open"),
+    (EVERYWHERE, ["seen", "seen"], ["seen"], 1),
+    ((-0.1, 0.0, -0.1), ["seen", "seen"], ["seen"], 0),  # a minimum over more positions, and nothing else
+    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), ["seen", "seen"], ["seen"], 1),
+    ((0.1, 0.0, 0.0), ["not seen", "not seen"], ["not seen"], 0),
+    ((0.0, 0.0, 0.0), ["open", "open"], ["open"], 0),
 ]
 
 
@@ -175,37 +175,32 @@ def planted(effects, problems=40):
     return values
 
 
-@pytest.mark.parametrize(("effects", "figure_6", "figure_7"), EFFECTS)
-def test_verdicts_follow_the_numbers(effects, figure_6, figure_7, folders, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("effects", "figure_6", "figure_7", "controls"), EFFECTS)
+def test_clauses_follow_the_numbers(effects, figure_6, figure_7, controls, folders, tmp_path, monkeypatch):
     values = iter(planted(effects))
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     run_study(folders[:1], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
     context = claims_context("smoke", tmp_path)
     found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
-    assert {name: outcome.verdict for name, outcome in found.items()} == {
+    assert {name: [clause.verdict for clause in outcome.clauses] for name, outcome in found.items()} == {
         "W-figure-6": figure_6,
         "W-figure-7": figure_7,
     }
-    assert all("first (float32)" in outcome.number for outcome in found.values())
+    assert all(outcome.verdict == "open" and "(first)" in outcome.qualifier for outcome in found.values())
+    assert f"; {controls} of 6 controls lower on average: mean " in found["W-figure-6"].number
 
 
-def test_a_clause_holds_only_if_it_does_for_every_model(folders, tmp_path, monkeypatch):
-    """Two studies: what is true of one model and not of the other is true in part."""
+def test_a_clause_is_seen_only_if_it_is_in_every_model(folders, tmp_path, monkeypatch):
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
-    for name, effects in zip(folders, (EVERYWHERE, (-0.1, 0.1, -0.1)), strict=True):
+    for name, effects in zip(folders, (EVERYWHERE, (0.1, 0.1, -0.1)), strict=True):
         values = iter(planted(effects))
         monkeypatch.setattr(entropy_study, "measure_problems", lambda *_, values=values: next(values)[None])
         run_study([name], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
-    context = claims_context("smoke", tmp_path)
-    found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
-    assert {name: outcome.verdict for name, outcome in found.items()} == {
-        "W-figure-6": "open",
-        "W-figure-7": "holds",
-    }
-    verdicts = [clause.verdict for clause in found["W-figure-6"].clauses]
-    assert verdicts == ["holds", "holds", "unconfirmed", "holds"]
-    assert all(f"{name} (float32)" in one.number for one in found.values() for name in ("first", "second"))
+    (claim,) = named_claims(["W-figure-6"])
+    found = check(claim, claims_context("smoke", tmp_path))
+    assert [clause.verdict for clause in found.clauses] == ["not seen", "not seen"]
+    assert all(f"{name}: lower in" in found.number for name in ("first", "second"))
 
 
 def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
@@ -217,7 +212,7 @@ def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
     (claim,) = named_claims(["W-figure-6-fine-tuning"])
     assert check(claim, claims_context("smoke", tmp_path)).verdict == "open"
     run_study(folders, problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
-    assert check(claim, claims_context("smoke", tmp_path)).verdict == "holds"
+    assert {clause.verdict for clause in check(claim, claims_context("smoke", tmp_path)).clauses} == {"seen"}
 
 
 def test_few_problems_decide_nothing(folders, tmp_path):

@@ -316,7 +316,7 @@ class _Telling:
         for one in group:
             blocks.update(indistinguishable(known, one))
         names = [column.name for column in self.columns]
-        used = [self.columns[column] for column in support]
+        used = sorted((self.columns[column] for column in support), key=lambda column: column.place)
         return Term(
             tuple(sorted({column.place for column in used})),
             tuple(dict.fromkeys(column.name for column in used)),
@@ -364,6 +364,7 @@ class _Telling:
         known, found = self.known, {}
         share = 0.5 if known.target.measured else known.target.share
         features, rows = len(known.model_features()), known.rows
+        grouped = known.target.groups is not None
         if known.target.groups is not None:
             rows = int(known.target.groups.max()) + 1
         for k in known.sizes:
@@ -371,12 +372,10 @@ class _Telling:
             several = any(bit.threshold is not None for bit in known.table.bits)
             price = known.price(k, scanned=True) + several * math.log(2) - math.log(known.level)
             met = 0.0 if k in self.diary.complete else self.diary.reached.get(k, 2.0)
-            found[k] = promise.promised(rows, share, price, met=met, features=features)
+            found[k] = promise.promised(rows, share, price, met=met, features=features, grouped=grouped)
         spread = None if known.target.measured else math.sqrt(share * (1 - share))
         uneven = {k for k in known.sizes if k > 2 and self._skew() > _EVEN}
-        return promise.sentence(
-            found, spread=spread, terms=bool(known.accepted), grouped=known.target.groups is not None, uneven=uneven
-        )
+        return promise.sentence(found, spread=spread, terms=bool(known.accepted), grouped=grouped, uneven=uneven)
 
     def _skew(self) -> float:
         """Return the largest |mean| of a question."""

@@ -122,7 +122,11 @@ class Known:
     def features_of(self, candidate: Candidate) -> list[Feature]:
         """Return the columns of the regression that an accepted candidate gets."""
         if candidate.k > 1:
-            return interaction_features(candidate.interaction, self.table.levels, self.rows)
+            features = interaction_features(candidate.interaction, self.table.levels, self.rows)
+            # Products of several levels say what a column does where the others have their first level. Beside what
+            # each column does on its own they say what it does only with the others, and no main effect is made up.
+            alone = [one for column in candidate.support for one in self.own(column)] if len(features) > 1 else []
+            return [*alone, *features]
         (bit,) = candidate.interaction.bits
         features = [*([(bit,)] if bit.threshold is not None else []), *self.own(bit.column)]
         return features if len(features) * ROWS_PER_PART <= self.rows else [(bit,)]
@@ -283,7 +287,9 @@ class Known:
         self.__dict__.pop("fitted", None)
 
     def _adds(self, term: Candidate) -> bool:
-        """Say whether a term is still significant given all others."""
+        """Say whether a term is still significant given all others; a column's own effect stays beside its pairs."""
+        if term.k == 1 and any(set(term.support) < set(one.support) for one in self.accepted):
+            return True
         values = self.values(term.support)
         given = self.design(self.model_features(without=term))
         found = score_test(given, term.interaction.chi(values).astype(float), self.target)

@@ -18,7 +18,7 @@ from parityscope.papers.h1.descents import (
     minimum_again,
     whole,
 )
-from parityscope.papers.h1.enclosures import Boxes, Enclosure, Interval, arrivals, basins, prove
+from parityscope.papers.h1.enclosures import Boxes, Enclosure, Intervals, arrivals, basins, prove
 from parityscope.papers.h1.minima import Landscape, PlainRisk, certify, descend, polish, starts
 from parityscope.problems import Parity
 from parityscope.training.learning import learn
@@ -54,7 +54,7 @@ def _holds(interval, value):
 def test_interval_operations_hold_the_exact_results():
     generator = torch.Generator().manual_seed(0)
     x, y = 20 * torch.rand(2, 200, generator=generator).double() - 10
-    one, other = Interval.exact(x), Interval.exact(y)
+    one, other = Intervals.exact(x), Intervals.exact(y)
     sums = one.sum(0), one.over(torch.ones(200, 1, dtype=torch.float64))[0]
     for index in range(200):
         a, b = Fraction(float(x[index])), Fraction(float(y[index]))

@@ -25,20 +25,24 @@ _NEARLY = 1.5
 
 
 @lru_cache(maxsize=4096)
-def threshold(log_price: float) -> float:
+def threshold(log_price: float, *, grouped: bool = False) -> float:
     """Return the standardised score above which an effect is significant at level exp(−log_price), two-sided.
 
-    >>> round(threshold(-math.log(0.05)), 2)
-    1.96
+    Sums of groups are tested by Hoeffding's bound, 2·exp(−t²/2), which asks for more than the normal tail.
+
+    >>> round(threshold(-math.log(0.05)), 2), round(threshold(-math.log(0.05), grouped=True), 2)
+    (1.96, 2.72)
     """
-    return normal_quantile(-log_price - math.log(2))
+    return math.sqrt(2 * (log_price + math.log(2))) if grouped else normal_quantile(-log_price - math.log(2))
 
 
-def promised(rows: int, share: float, log_price: float, *, met: float = 0.0, features: int = 0) -> float | None:
+def promised(
+    rows: int, share: float, log_price: float, *, met: float = 0.0, features: int = 0, grouped: bool = False
+) -> float | None:
     """Return the partial correlation from which a further parity would be found, in steps of 0.01; None if none would.
 
     `share` is that of the second class (one half for a measured target), `met` the correlation from which on sampled
-    sets are met, `features` how many columns the regression has.
+    sets are met, `features` how many columns the regression has; with `grouped` the rows are groups.
 
     >>> promised(4000, 0.5, -math.log(1e-6)), promised(4000, 0.05, -math.log(1e-6)), promised(30, 0.5, 30.0) is None
     (0.13, 0.14, True)
@@ -46,7 +50,7 @@ def promised(rows: int, share: float, log_price: float, *, met: float = 0.0, fea
     free = rows - features - 1
     if free < 10 or met > 1:
         return None
-    cut = threshold(log_price)
+    cut = threshold(log_price, grouped=grouped)
     # Cornish and Fisher: a skewed sum needs a larger quantile, most where few rows carry the parity.
     skewness = abs(1 - 2 * share) / math.sqrt(_FEWEST * rows * share * (1 - share))
     cut += skewness * (cut**2 - 1) / 6

@@ -97,22 +97,23 @@ def prepare_table(
         raise InvalidInput(f"{path} has no column to search besides {table.names[place]!r}{why}")
     given = {table.names[table.place_of(name, path)] for name in adjust}
     covariates = tuple(index for index, column in enumerate(coded.columns) if column.name in given)
-    notes = (*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes)
+    notes = [*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes]
+    if adjust:
+        notes.append(f"adjusted for {listed(adjust)}, whose effects are taken out, and not searched")
+    groups = None if belongs is None else np.unique(table.column(belongs).astype(str), return_inverse=True)[1]
+    if groups is not None:
+        notes.append(f"rows with the same {group} may depend on each other: {groups.max() + 1} groups are the evidence")
     return Prepared(
         path,
         table.names[place],
         classes,
         labels,
         coded,
-        notes,
+        tuple(notes),
         len(table.names) - 1,
-        None if belongs is None else _groups(table.column(belongs)),
+        groups,
         covariates,
     )
-
-
-def _groups(values: ndarray) -> ndarray:
-    return np.unique(values.astype(str), return_inverse=True)[1]
 
 
 def _target(target: str | None, table: DataTable, path: Path) -> str:

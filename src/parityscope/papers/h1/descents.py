@@ -297,7 +297,7 @@ def _ends(
             seeds=tuple(range(seeds)),
             steps=steps,
             certified=certified,
-            followed=followed if len(support) == 2 else 0,
+            followed=followed if n <= 8 and len(support) == 2 else 0,  # what is larger costs minutes a cell
         )
         for n in sizes
         for support in _supports(n, three)

@@ -37,10 +37,10 @@ def _up(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Interval:
+class Intervals:
     """Intervals in two tensors of the same shape.
 
-    >>> third = Interval.around(Fraction(1, 3))
+    >>> third = Intervals.around(Fraction(1, 3))
     >>> bool(third.low < third.high), bool((third * third).high > 1 / 9)
     (True, True)
     """
@@ -49,12 +49,12 @@ class Interval:
     high: Tensor
 
     @classmethod
-    def exact(cls, x: Tensor) -> Interval:
+    def exact(cls, x: Tensor) -> Intervals:
         """Return doubles as intervals without width."""
         return cls(x, x)
 
     @classmethod
-    def around(cls, value: Fraction) -> Interval:
+    def around(cls, value: Fraction) -> Intervals:
         """Return an interval that holds a fraction."""
         nearest = torch.tensor(float(value), dtype=torch.float64)
         return cls(_down(nearest), _up(nearest))
@@ -64,66 +64,66 @@ class Interval:
         """The largest modulus in each interval."""
         return torch.maximum(self.low.abs(), self.high.abs())
 
-    def __getitem__(self, at: object) -> Interval:
-        return Interval(self.low[at], self.high[at])  # type: ignore[index]
+    def __getitem__(self, at: object) -> Intervals:
+        return Intervals(self.low[at], self.high[at])  # type: ignore[index]
 
-    def __neg__(self) -> Interval:
-        return Interval(-self.high, -self.low)
+    def __neg__(self) -> Intervals:
+        return Intervals(-self.high, -self.low)
 
-    def __add__(self, other: Interval | Tensor | float) -> Interval:
-        low, high = (other.low, other.high) if isinstance(other, Interval) else (other, other)
-        return Interval(_down(self.low + low), _up(self.high + high))
+    def __add__(self, other: Intervals | Tensor | float) -> Intervals:
+        low, high = (other.low, other.high) if isinstance(other, Intervals) else (other, other)
+        return Intervals(_down(self.low + low), _up(self.high + high))
 
-    def __sub__(self, other: Interval) -> Interval:
+    def __sub__(self, other: Intervals) -> Intervals:
         return self + -other
 
-    def __mul__(self, other: Interval | Tensor | float) -> Interval:
-        if not isinstance(other, Interval):
+    def __mul__(self, other: Intervals | Tensor | float) -> Intervals:
+        if not isinstance(other, Intervals):
             a, b = self.low * other, self.high * other
-            return Interval(_down(torch.minimum(a, b)), _up(torch.maximum(a, b)))
+            return Intervals(_down(torch.minimum(a, b)), _up(torch.maximum(a, b)))
         a, b, c, d = self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high
         least, most = torch.minimum(torch.minimum(a, b), torch.minimum(c, d)), torch.maximum(a, b)
-        return Interval(_down(least), _up(torch.maximum(most, torch.maximum(c, d))))
+        return Intervals(_down(least), _up(torch.maximum(most, torch.maximum(c, d))))
 
-    def inverse(self) -> Interval:
+    def inverse(self) -> Intervals:
         """Return 1/x of positive intervals."""
-        return Interval(_down(1 / self.high), _up(1 / self.low))
+        return Intervals(_down(1 / self.high), _up(1 / self.low))
 
-    def square(self) -> Interval:
+    def square(self) -> Intervals:
         """Return x², which is never negative."""
         ends = torch.stack([self.low.square(), self.high.square()])
         least = torch.where((self.low <= 0) & (self.high >= 0), 0.0, ends.amin(0))
-        return Interval(_down(least).clamp(min=0), _up(ends.amax(0)))
+        return Intervals(_down(least).clamp(min=0), _up(ends.amax(0)))
 
-    def sqrt(self) -> Interval:
+    def sqrt(self) -> Intervals:
         """Return √x of positive intervals."""
-        return Interval(_down(self.low.sqrt()), _up(self.high.sqrt()))
+        return Intervals(_down(self.low.sqrt()), _up(self.high.sqrt()))
 
-    def exp(self) -> Interval:
+    def exp(self) -> Intervals:
         """Return eˣ."""
-        return Interval(self.low.exp() * (1 - _EXP), _up(self.high.exp() * (1 + _EXP)))
+        return Intervals(self.low.exp() * (1 - _EXP), _up(self.high.exp() * (1 + _EXP)))
 
-    def sum(self, dim: int) -> Interval:
+    def sum(self, dim: int) -> Intervals:
         """Return sums, in whatever order they are taken."""
         rounding = 2 * self.low.shape[dim] * _UNIT * self.largest.sum(dim)
-        return Interval(_down(self.low.sum(dim) - rounding), _up(self.high.sum(dim) + rounding))
+        return Intervals(_down(self.low.sum(dim) - rounding), _up(self.high.sum(dim) + rounding))
 
-    def over(self, chosen: Tensor) -> Interval:
+    def over(self, chosen: Tensor) -> Intervals:
         """Return sums over the last axis of what the columns of a matrix of zeros and ones choose."""
         rounding = 2 * len(chosen) * _UNIT * (self.largest @ chosen)
-        return Interval(_down(self.low @ chosen - rounding), _up(self.high @ chosen + rounding))
+        return Intervals(_down(self.low @ chosen - rounding), _up(self.high @ chosen + rounding))
 
-    def times(self, other: Interval) -> Interval:
+    def times(self, other: Intervals) -> Intervals:
         """Return products of matrices."""
         return (self[..., :, :, None] * other[..., None, :, :]).sum(-2)
 
-    def within(self, other: Interval) -> Interval:
+    def within(self, other: Intervals) -> Intervals:
         """Return the common part of two enclosures of the same numbers."""
-        return Interval(torch.maximum(self.low, other.low), torch.minimum(self.high, other.high))
+        return Intervals(torch.maximum(self.low, other.low), torch.minimum(self.high, other.high))
 
-    def shaped(self, *shape: int) -> Interval:
+    def shaped(self, *shape: int) -> Intervals:
         """Return the same intervals in another shape."""
-        return Interval(self.low.reshape(shape), self.high.reshape(shape))
+        return Intervals(self.low.reshape(shape), self.high.reshape(shape))
 
 
 @dataclass(frozen=True)
@@ -146,38 +146,38 @@ class Boxes:
         basis = torch.eye(centre.shape[-1], dtype=centre.dtype).expand(len(centre), -1, -1)
         return cls(centre, basis, torch.full_like(centre, half))
 
-    def hull(self) -> Interval:
+    def hull(self) -> Intervals:
         """Return the numbers of the heads that occur, coordinate by coordinate."""
         reach = _up((self.basis.abs() * self.half[:, None]).sum(-1) * _SLACK)
-        return Interval(_down(self.centre - reach), _up(self.centre + reach))
+        return Intervals(_down(self.centre - reach), _up(self.centre + reach))
 
     def __getitem__(self, at: Tensor) -> Boxes:
         return Boxes(self.centre[at], self.basis[at], self.half[at])
 
-    def variation(self, slopes: Interval) -> Interval:
+    def variation(self, slopes: Intervals) -> Intervals:
         """Return how far functions with these slopes, (batch, 2k, …), can be from their values at the centre."""
         flat = slopes.shaped(*slopes.low.shape[:2], -1)
-        turned = Interval.exact(self.basis.mT).times(flat).largest
+        turned = Intervals.exact(self.basis.mT).times(flat).largest
         most = (turned * self.half[..., None]).sum(1) * _SLACK
-        return Interval(-most, most).shaped(len(self.half), *slopes.low.shape[2:])
+        return Intervals(-most, most).shaped(len(self.half), *slopes.low.shape[2:])
 
     def hold(self, heads: Tensor, spread: Tensor | float = 0.0) -> Tensor:
         """Say which balls of radius `spread` around heads, (batch, 2k), lie inside."""
         away = (self.basis.mT @ (heads - self.centre)[..., None])[..., 0].abs()
         return (away + torch.as_tensor(spread)[..., None] <= _ROOM * self.half).all(-1)
 
-    def inverse(self) -> Interval:
+    def inverse(self) -> Intervals:
         """Return Q⁻¹ = (1 − R)⁻¹Qᵀ, where R = 1 − QᵀQ: no entry is farther than 2‖R‖ from that of Qᵀ."""
-        transposed = Interval.exact(self.basis.mT)
-        gap = -transposed.times(Interval.exact(self.basis)) + torch.eye(self.basis.shape[-1], dtype=torch.float64)
+        transposed = Intervals.exact(self.basis.mT)
+        gap = -transposed.times(Intervals.exact(self.basis)) + torch.eye(self.basis.shape[-1], dtype=torch.float64)
         pad = 2 * gap.largest.sum(-1).amax(-1)[:, None, None]
-        return Interval(transposed.low - pad, transposed.high + pad)
+        return Intervals(_down(transposed.low - pad), _up(transposed.high + pad))
 
-    def turned(self, hessian: Interval) -> Interval:
+    def turned(self, hessian: Intervals) -> Intervals:
         """Return M = Q⁻¹HQ."""
-        return self.inverse().times(hessian).times(Interval.exact(self.basis))
+        return self.inverse().times(hessian).times(Intervals.exact(self.basis))
 
-    def margins(self, turned: Interval) -> Tensor:
+    def margins(self, turned: Intervals) -> Tensor:
         """Return the least mᵢ = Mᵢᵢ − Σ_{j≠i} |Mᵢⱼ| dⱼ/dᵢ, (batch, 2k): no eigenvalue of H is below the smallest."""
         scaled = turned.largest * self.half[:, None, :] / self.half[:, :, None] * _SLACK
         others = scaled.masked_fill(torch.eye(scaled.shape[-1], dtype=torch.bool), 0.0).sum(-1) * _SLACK
@@ -203,19 +203,19 @@ class Enclosure:
     tau: Fraction
     b: Fraction
 
-    def gradient(self, boxes: Boxes) -> Interval:
+    def gradient(self, boxes: Boxes) -> Intervals:
         """Return the gradient on boxes, (batch, 2k)."""
         _, _, slopes, active, slope, _ = self._losses(boxes)
         return (slopes * self._by_weight(active, slope)[:, None]).sum(-1)
 
-    def hessian(self, boxes: Boxes) -> Interval:
+    def hessian(self, boxes: Boxes) -> Intervals:
         """Return the Hessian on boxes, (batch, 2k, 2k); where an input's hinge may switch, both cases are inside."""
         gamma, moved, slopes, active, slope, bend = self._losses(boxes)
         first, squared = self._by_weight(active, slope), slope.square()
-        on = Interval(torch.where(active.low > 0, squared.low, 0.0), torch.where(active.high > 0, squared.high, 0.0))
+        on = Intervals(torch.where(active.low > 0, squared.low, 0.0), torch.where(active.high > 0, squared.high, 0.0))
         pairs = (self._inputs[:, :, None] * self._inputs[:, None, :]).flatten(1)
         second = ((on + active * bend).over(pairs) * (2 / 2**self.n)).shaped(-1, self.n, self.n)
-        whole = slopes.times(second).times(Interval(slopes.low.mT, slopes.high.mT))
+        whole = slopes.times(second).times(Intervals(slopes.low.mT, slopes.high.mT))
         # Σ_j f_j ∂²γ_j = Σ_j γ_j (f_j − f̄)(p_j − p̄)(p_j − p̄)ᵀ/τ² of each head, with f = ∂L/∂c
         spread = gamma * (first[:, None] - (gamma * first[:, None]).sum(-1)[..., None])
         own = (spread[..., None, None] * (moved[..., :, None] * moved[..., None, :])).sum(2)
@@ -242,32 +242,32 @@ class Enclosure:
         return 1 - 2 * (self._inputs[:, list(self.support)].sum(-1) % 2)
 
     @cached_property
-    def _codes(self) -> Interval:
+    def _codes(self) -> Intervals:
         """p_j/τ, (n, 2)."""
         with mp.workdps(30):
             turn = [2 * mp.pi * j / self.n for j in range(1, self.n + 1)]
             codes = torch.tensor([[float(mp.sin(at)), float(mp.cos(at))] for at in turn], dtype=torch.float64)
-        return Interval(_down(codes - 1e-25), _up(codes + 1e-25)) * Interval.around(1 / self.tau)
+        return Intervals(_down(codes - 1e-25), _up(codes + 1e-25)) * Intervals.around(1 / self.tau)
 
-    def _attention(self, heads: Interval) -> Interval:
+    def _attention(self, heads: Intervals) -> Intervals:
         """Return γ_j = 1/Σ_i e^{s_i − s_j}, (batch, k, n): every score stands in few places."""
         apart = self._codes - self._codes[:, None]  # (own, other, 2)
         scores = heads[:, :, None, None, 0] * apart[..., 0] + heads[:, :, None, None, 1] * apart[..., 1]
         return scores.exp().sum(-1).inverse()
 
-    def _moved(self, gamma: Interval) -> Interval:
+    def _moved(self, gamma: Intervals) -> Intervals:
         """Return (p_j − p̄)/τ, (batch, k, n, 2)."""
         return self._codes - (gamma[..., None] * self._codes).sum(-2)[..., None, :]
 
-    def _slopes(self, gamma: Interval, moved: Interval) -> Interval:
+    def _slopes(self, gamma: Intervals, moved: Intervals) -> Intervals:
         """Return ∂c_j = ∂γ_j = γ_j (p_j − p̄)/τ by every number of the heads, (batch, 2k, n)."""
         slopes = gamma[..., None] * moved
-        return Interval(slopes.low.movedim(-1, -2).flatten(1, 2), slopes.high.movedim(-1, -2).flatten(1, 2))
+        return Intervals(slopes.low.movedim(-1, -2).flatten(1, 2), slopes.high.movedim(-1, -2).flatten(1, 2))
 
-    def _losses(self, boxes: Boxes) -> tuple[Interval, ...]:
+    def _losses(self, boxes: Boxes) -> tuple[Intervals, ...]:
         """Return γ, (p_j − p̄)/τ, ∂c, the active part of 1 − yŷ, and its two derivatives by the score."""
         shape = (len(boxes.centre), len(self.support), 2)
-        there = gamma = self._attention(Interval.exact(boxes.centre).shaped(*shape))
+        there = gamma = self._attention(Intervals.exact(boxes.centre).shaped(*shape))
         wide = bool(boxes.half.any())
         if wide:  # the mean value theorem narrows what plain intervals give for γ, and below for the scores
             plain = self._attention(boxes.hull().shaped(*shape))
@@ -280,25 +280,25 @@ class Enclosure:
             score = score.within(by_mean_value)
         value, slope, bend = self._readout(score)
         margin = value * -self._labels + 1.0
-        active = Interval(margin.low.clamp(min=0), margin.high.clamp(min=0))
+        active = Intervals(margin.low.clamp(min=0), margin.high.clamp(min=0))
         return gamma, moved, slopes, active, slope * -self._labels, bend * -self._labels
 
-    def _variation(self, boxes: Boxes, gamma: Interval) -> Interval:
+    def _variation(self, boxes: Boxes, gamma: Intervals) -> Intervals:
         """Return how far γ can be from its values at the centre, (batch, k, n); a head moves its own alone."""
         steep = self._slopes(gamma, self._moved(gamma))
         of_heads = [
             replace(boxes, basis=boxes.basis[:, 2 * head : 2 * head + 2]).variation(steep[:, 2 * head : 2 * head + 2])
             for head in range(len(self.support))
         ]
-        return Interval(*(torch.stack([getattr(one, end) for one in of_heads], dim=1) for end in ("low", "high")))
+        return Intervals(*(torch.stack([getattr(one, end) for one in of_heads], dim=1) for end in ("low", "high")))
 
-    def _by_weight(self, active: Interval, slope: Interval) -> Interval:
+    def _by_weight(self, active: Intervals, slope: Intervals) -> Intervals:
         """Return ∂L/∂c, (batch, n)."""
         return (active * slope).over(self._inputs) * (2 / 2**self.n)
 
-    def _readout(self, score: Interval) -> tuple[Interval, Interval, Interval]:
+    def _readout(self, score: Intervals) -> tuple[Intervals, Intervals, Intervals]:
         """Return ŷ, ŷ′, ŷ″ (H1, Eq. (2))."""
-        b, nothing = Interval.around(self.b), Interval.exact(torch.zeros_like(score.low))
+        b, nothing = Intervals.around(self.b), Intervals.exact(torch.zeros_like(score.low))
         value, slope, bend = nothing + 1.0, nothing, nothing
         for i in range(1, len(self.support) + 1):
             z, weight = score + (0.5 - i), float((-1) ** i * (4 * i - 2))
@@ -310,11 +310,11 @@ class Enclosure:
         return value, slope, bend
 
     @staticmethod
-    def _rise(z: Interval, b: Interval) -> Interval:
+    def _rise(z: Intervals, b: Intervals) -> Intervals:
         """Return z/√(z² + b), which grows with z."""
-        ends = [Interval.exact(z.low), Interval.exact(z.high)]
+        ends = [Intervals.exact(z.low), Intervals.exact(z.high)]
         low, high = (end * (end.square() + b).sqrt().inverse() for end in ends)
-        return Interval(low.low, high.high)
+        return Intervals(low.low, high.high)
 
 
 @dataclass(frozen=True)
@@ -391,7 +391,7 @@ def arrivals(enclosure: Enclosure, heads: Tensor, basins: Basins, rate: float, s
         if not pieces.hold(at, radius).all():
             pieces = Boxes.cubes(at, _PIECE)
             growth = enclosure.expansion(pieces, rate)
-        moved = Interval.exact(at) - enclosure.gradient(Boxes.cubes(at, 0.0)) * rate
+        moved = Intervals.exact(at) - enclosure.gradient(Boxes.cubes(at, 0.0)) * rate
         at = (moved.low + moved.high) / 2
         width = torch.maximum(moved.high - at, at - moved.low).sum(-1)
         radius = (growth * radius + width) * _SLACK

@@ -143,9 +143,18 @@ def _bound_claim(claim_id: str, statement: str, bound: _Bound, where: str, print
     def measure(context: Context) -> Measurement:
         return _measure_bound(bound, context, bound, _LARGE, how)
 
-    replay = {_LARGE: _again_by_differences(bound)}
-    words = {"printed": printed, "hypotheses": _FOR_ALL, "ours": ours}
-    return Claim(claim_id, statement, _CLAUSES, measure, where, seconds=2, replay=replay, **words)
+    return Claim(
+        claim_id,
+        statement,
+        _CLAUSES,
+        measure,
+        where,
+        seconds=2,
+        replay={_LARGE: _again_by_differences(bound)},
+        printed=printed,
+        hypotheses=_FOR_ALL,
+        ours=ours,
+    )
 
 
 _FOR_ALL = "b_σ > 0 and 0 < τ ≤ 1 (Section 2.2), any heads and any input."
@@ -281,7 +290,7 @@ CLAIMS = (
         "sin 2πp/n + Σ_j≠p γ_p^(i)γ_j^(i) · sin 2πj/n]",
         hypotheses="Softmax attention, s_j = w₀ᵀ A w_j (Section 2.2).",
         ours="A display, counted because it carries Lemmas 17 and 18: their proofs go on with sin_p + sin_j, so its "
-        "sign is no slip of the pen. Lemmas 14 to 16 do not suffer: their constants hold all the same.",
+        "sign is no slip of the pen. The constants of Lemmas 14 and 15 hold all the same.",
     ),
     _bound_claim(
         "H1-lemma-15",
@@ -297,7 +306,6 @@ CLAIMS = (
         _PRODUCT,
         "Appendix A, Lemma 16",
         "The expression ŷ·∇ŷ(A_1:k) is √(2k)·(4k³·(20/τ² + 32k²/(τ²√b)) + (8k²/τ)²)-Lipschitz w.r.t. A_1:k",
-        f"{_SMALL_B} b must be small: the proof takes |ŷ| ≤ 4k³, and ŷ grows like √b, so that the bound breaks between "
-        "b = 3·10⁴ and 10⁵ (n = 4, k = 1, τ = 1).",
+        f"{_SMALL_B} b must be small: the proof takes |ŷ| ≤ 4k³, and ŷ grows like √b.",
     ),
 )

@@ -102,8 +102,14 @@ def _attack(n: int, m: int, groups: int, width: int, steps: int) -> tuple[Attack
         error = losses.std(-1) / math.sqrt(len(fresh)) if n > _ALL_INPUTS else torch.zeros(())
         margin = (losses.mean(-1) - 4 * error).amax(-1) - bound
     least = int(margin.argmin())
-    at = {"n": n, "m": m, "smallest_margin": float(margin[least]), "bound": float(bound[least])}
-    at |= {"norms": float(norms[least]), "inputs": "all" if n <= _ALL_INPUTS else len(fresh)}
+    at = {
+        "n": n,
+        "m": m,
+        "smallest_margin": float(margin[least]),
+        "bound": float(bound[least]),
+        "norms": float(norms[least]),
+        "inputs": "all" if n <= _ALL_INPUTS else len(fresh),
+    }
     return Attack(-float(margin[least]), networks.row.detach()[least], least, groups, groups * steps), at
 
 

@@ -432,7 +432,7 @@ FIGURES = (
         "it nothing lies lower and exact descent, at any rate up to a stated one, stays and converges to it. "
         "Right: the risk through one of them, along the eigenvectors of its Hessian. What is neither still falls, "
         "slowly: along valleys in which heads grow without end, past saddles, on plateaus.",
-        COST={"smoke": 1, "demo": 8, "reference": 200},
+        COST={"smoke": 1, "demo": 8, "reference": 160},
         CONFIGS=DESCENTS,
         plot=_plot_ends,
         table=table_of(
