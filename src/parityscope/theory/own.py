@@ -82,7 +82,11 @@ def one_step_samples(n: int, k: int, failure: float = 0.1, noise: float = 0.0) -
 
 
 def one_step_height(n: int, k: int) -> float:
-    """Return H = log(4n) + 3/(2k), the largest logit of that step."""
+    """Return H = log(4n) + 3/(2k), the largest logit of that step.
+
+    >>> round(one_step_height(50, 3), 3)
+    5.798
+    """
     return math.log(4 * n) + 1.5 / k
 
 
@@ -103,6 +107,21 @@ def path_signal(n: int, k: int, m: int) -> float:
     """
     angle = path_phase(n, k, m)
     return math.sin(angle) ** (k - m - 1) * math.cos(angle) ** (n - k + 1)
+
+
+def path_squares(n: int, k: int, m: int) -> tuple[float, float]:
+    """Return the mean squares of an entry's terms beside m selected hidden bits, and of the mean of all true entries.
+
+    With q = k − m the first is v = ½(1 − (−1)^q cos^{n−m} 2ε); terms of two true entries have the mean product
+    ½(−1)^q sin² 2ε·cos^{n−m−2} 2ε.
+
+    >>> path_squares(10, 3, 2)
+    (1.0, 1.0)
+    """
+    left, turn = k - m, 2 * path_phase(n, k, m)
+    square = (1 - (-1) ** left * math.cos(turn) ** (n - m)) / 2
+    product = (-1) ** left * math.sin(turn) ** 2 * math.cos(turn) ** max(n - m - 2, 0) / 2
+    return square, square / left + (1 - 1 / left) * product
 
 
 def _tail(samples: float, variance: float, largest: float, excess: float) -> float:
@@ -126,12 +145,9 @@ def path_failure(n: int, k: int, samples: float, noise: float = 0.0) -> float:
     """
     total = 0.0
     for m in range(min(1, k - 1), k):
-        left, last, turn = k - m, m == k - 1, 2 * path_phase(n, k, m)
-        sign, signal = (-1) ** left, (1 - 2 * noise) * path_signal(n, k, m)
-        square = (1 - sign * math.cos(turn) ** (n - m)) / 2
-        product = sign * math.sin(turn) ** 2 * math.cos(turn) ** max(n - m - 2, 0) / 2
-        spread = max(0.0, square / left + (1 - 1 / left) * product - signal**2)
-        false = math.comb(n, m) * (n - m) / (1 if last else n)
+        signal, (square, of_mean) = (1 - 2 * noise) * path_signal(n, k, m), path_squares(n, k, m)
+        spread = max(0.0, of_mean - signal**2)
+        false = math.comb(n, m) * (n - m) / (1 if m == k - 1 else n)
         true = math.comb(k, m) if m > 1 else 1  # at m = 1 every set is kept
         total += min(
             false * _tail(samples, square, 1.0, share * signal)

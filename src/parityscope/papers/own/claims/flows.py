@@ -306,7 +306,7 @@ _RATE_CLAUSES = (
 def feasible_attention(problem: Parity, masses: Sequence[float], mix: Tensor) -> Float[Tensor, "points heads n"]:
     """Return distributions with Σκ_h a*_h = 1_B: if all κ are 1 mixtures of ways to give each head a bit, else uniform.
 
-    >>> feasible_attention(Parity(3, (0, 2)), [1.0, 1.0], torch.tensor([[0.0, -99.0]], dtype=torch.float64)).tolist()
+    >>> feasible_attention(Parity(3, (0, 2)), [1.0, 1.0], torch.tensor([[0.0, -999.0]], dtype=torch.float64)).tolist()
     [[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]]
     """
     k, hidden = problem.k, problem.mask().double()
