@@ -36,8 +36,8 @@ TEXT = (
     "theorem; the certificate k log(n/k)/(2Ση) can be printed by every run. Third: gradient ascent on one concave "
     "head with ⌈2k log n⌉ random signs, steps by Armijo's test with constant ½; the bound (dashed, of every run its "
     "own) is [1.4 + (|q*|² + 1) log²(nT)/(8m²)]/T with T = Ση and a certificate q* of margin m. Last: Newton's steps "
-    "on the same head, and on 2k harmonics; what is proved of them, O(1/T), is far above. Seeds from 1000 on; population "
-    "gradients."
+    "on the same head, and on 2k harmonics; what is proved of them, O(1/T), is far above. Seeds from 1000 on; "
+    "population gradients."
 )
 COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 40}
 Rule = Literal["flow", "mirror", "armijo", "newton"]
