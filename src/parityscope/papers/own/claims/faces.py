@@ -345,7 +345,7 @@ def _newton(context: Context) -> Measurement:
     """Attack the bounded direction on random faces; follow flows, and Newton's steps, from random starts."""
     generator = torch.Generator().manual_seed(SEED + 1)
     ratio, gain, flowed, worst, faces = 0.0, math.inf, 0.0, dict[str, Any](), 0
-    for code, support in _some_faces(context.at(smoke=1, demo=3, reference=30), generator):
+    for code, support in _some_faces(context.at(smoke=1, demo=3, reference=15), generator):
         flow, r = _FaceFlow(code, support), code.shape[1]
         numbers = torch.randn(context.at(smoke=50, reference=400), r + 1, generator=generator, dtype=torch.float64)
         z = inside(code, flow.hidden, numbers)
