@@ -149,7 +149,11 @@ def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*ma
 
 
 def normalised_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*maps T-1"]:
-    """Return H(attention at i) / log i of every token i ≥ 2."""
+    """Return H(attention at i) / log i of every token i ≥ 2.
+
+    >>> normalised_entropy(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])).tolist()
+    [1.0, 0.0]
+    """
     length = weights.shape[-1]
     entropy = torch.special.entr(weights[..., 1:, :]).sum(-1)  # 0·log 0 is 0
     longest = torch.arange(2, length + 1, device=weights.device, dtype=weights.dtype).log()

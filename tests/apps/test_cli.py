@@ -138,7 +138,7 @@ def test_numbers_survive_a_missing_plotting_library(tmp_path, monkeypatch, said)
 
 # Claims
 
-PRINTED = "H1-lemma-14-derivative"  # refuted, and true as meant
+PRINTED = "H1-lemma-14-derivative"  # refuted, and a form of ours is true
 TRUE = "H1-lemma-15"
 
 
@@ -146,10 +146,10 @@ def test_several_claims_are_blocks_with_counts_below():
     shown = parityscope("claims", PRINTED, TRUE, "--scale", "smoke")
     assert shown.returncode == 0
     lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
-    assert f"{PRINTED} fails · as meant: holds · Appendix, proof of Lemma 14" in lines
-    assert f"{TRUE} holds · Appendix, Lemma 15" in lines
+    assert f"{PRINTED} fails · what is true instead (ours): holds · Appendix A, proof of Lemma 14" in " ".join(lines)
+    assert f"{TRUE} holds · Appendix A, Lemma 15" in lines
     assert sum("refuted if " in line for line in lines) == sum("tried: " in line for line in lines) == 2
-    assert [line for line in lines if line][-1] == "H1 2 0 1 0 1 0 0"
+    assert [line for line in lines if line][-1] == "H1 2 0 1 0 0 1 0 0"
 
 
 def test_one_claim_is_a_page():
@@ -157,7 +157,7 @@ def test_one_claim_is_a_page():
     assert shown.returncode == 0
     for heading in (
         "Verdict: fails",
-        "As meant: holds",
+        "What is true instead (ours): holds",
         "How it was computed: ",
         "Why: a counterexample",
         " • computed in",
@@ -171,9 +171,19 @@ def test_claims_json_is_what_was_promised():
     done = parityscope("claims", PRINTED, TRUE, "--scale", "smoke", "--json")
     first, second = json.loads(done.stdout)
     assert (first["id"], second["verdict"]) == (PRINTED, "holds")
-    assert {"id", "paper", "statement", "verdict", "criterion", "refutable", "corrected", "evidence", "how"} <= set(
-        first
-    )
+    promised = {
+        "id",
+        "paper",
+        "statement",
+        "verdict",
+        "printed",
+        "criterion",
+        "refutable",
+        "corrected",
+        "evidence",
+        "how",
+    }
+    assert promised <= set(first)
     assert set(first["criterion"]) == {"refuted_if", "holds_if", "source"}
     assert first["corrected"]["verdict"] == "holds"
 

@@ -111,6 +111,7 @@ RULES = (
     Rule("a counterexample without a second route", "open", again=None),
     Rule("a counterexample that the second route does not confirm", "open", again=0.5),
     Rule("the same, beside a clause that holds", "open", (SMALL, OTHER), again=0.5),
+    Rule("the same, beside one that holds and one that is open", "open", (SMALL, OTHER, NEVER), again=0.5),
     Rule("a clause that fails beside one that holds", "in part", (SMALL, OTHER)),
     Rule("a clause that fails beside one that is open", "fails", (SMALL, NEVER)),
     Rule("a clause that holds beside one that is open", "holds, where tested", (OTHER, NEVER)),

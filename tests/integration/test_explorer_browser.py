@@ -185,7 +185,7 @@ def test_a_claim_unfolds_to_how_it_was_judged(page, server):
     page.goto(f"{server.url}/#results?show=claims")
     expect(page.locator(".claim")).to_have_count(2, timeout=WAIT)  # the summary of a whole store takes a moment
     refuted = page.locator("#H1-lemma-14-derivative")
-    expect(refuted.locator("p").first).to_contain_text("fails · as meant: holds")
+    expect(refuted.locator("p").first).to_contain_text("fails · what is true instead (ours): holds")
     judged = refuted.locator("details").first
     expect(judged.locator("pre")).to_be_hidden()
     judged.locator("summary").click()

@@ -386,7 +386,7 @@ class _Telling:
     def _skipped(self) -> str:
         """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
         unfinished = {k: (self.diary.reached.get(k, 2.0), left) for k, left in self.diary.left_out.items()}
-        stopped = "this machine was too busy: the clock stopped the search" * self.diary.budget.stopped_by_clock
+        stopped = "this machine is too slow: the clock stopped the search" * self.diary.budget.stopped_by_clock
         if self.diary.full:
             stopped = f"after {len(self.known.accepted)} terms the search ends"
         early = bool(unfinished) and self.diary.found_after is not None and self.diary.budget.left > 0

@@ -422,8 +422,13 @@ class SparseParityClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 class SparseParityRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
     """Finds the few columns that act on a measured target only together: `SparseParityClassifier` for numbers.
 
-    The same search with a linear model and normal residuals; parameters and attributes are those of the classifier, but
-    for those about classes. `held_out_accuracy_` is R², the share of the held-out variance that is explained.
+    The same search with a linear model and normal residuals. `held_out_accuracy_` is R², the share of the held-out
+    variance that is explained.
+
+    Parameters
+    ----------
+    k, max_k, solver, alpha, budget, covariates, missing, random_state :
+        As those of `SparseParityClassifier`, which explains each; attributes too, but for those about classes.
 
     >>> random = np.random.RandomState(0)
     >>> X = random.randint(2, size=(400, 12))

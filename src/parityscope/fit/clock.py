@@ -14,7 +14,7 @@ from parityscope.fit.interactions.interaction import Candidate, Solver
 
 Progress = Callable[[float, str], None]
 DEFAULT_SECONDS = 30.0
-EMERGENCY = 12.0  # times its seconds, and a minute: so long a search may take on a busy or slow machine
+EMERGENCY = 12.0  # times its seconds, and a minute: so much processor time a search may take on a slow machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
 
@@ -75,7 +75,7 @@ class Budget:
     progress: Progress | None = None
     spent: float = 0.0
     stopped_by_clock: bool = False
-    started: float = field(default_factory=lambda: time.perf_counter())  # noqa: PLW0108  looked up when called
+    started: float = field(default_factory=lambda: time.process_time())  # noqa: PLW0108  looked up when called
 
     def charge(self, seconds: float) -> None:
         """Count work that was done."""
@@ -84,7 +84,7 @@ class Budget:
     @property
     def left(self) -> float:
         """Nominal seconds that are left, negative when nothing is."""
-        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 60:
+        if time.process_time() - self.started > EMERGENCY * self.seconds + 60:
             self.stopped_by_clock = True
         return -1.0 if self.stopped_by_clock else self.seconds - self.spent
 

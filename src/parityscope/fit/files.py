@@ -23,15 +23,7 @@ from parityscope.fit.tables.prepared import Prepared, prepare
 
 @dataclass(frozen=True)
 class TableFit:
-    """What `parityscope fit` found in a file.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-    >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
-    >>> fitted = fit_file(path, "fault")
-    >>> fitted.bits, fitted.findings[0].cells()[1]["values"]
-    (['shift = night'], {'shift': 'night'})
-    """
+    """What `parityscope fit` found in a file."""
 
     path: Path
     target: str
@@ -102,14 +94,7 @@ class TableFit:
         }
 
     def model(self) -> SavedModel:
-        """Return what `fit --save` keeps, and `predict` needs.
-
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-        >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
-        >>> [column.name for column in fit_file(path, "fault").model().columns]
-        ['shift']
-        """
+        """Return what `fit --save` keeps, and `predict` needs."""
         accuracy = self.answer.held_out_accuracy
         return saved_model(
             self.answer.model,
@@ -177,14 +162,7 @@ def fit_file(
 
 
 def answer_for(known: Prepared, question: Question, seed: int = 0, progress: Progress | None = None) -> Answer:
-    """Return the answer to a question about a table that was read.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-    >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
-    >>> answer_for(prepare(path, "fault"), Question(max_k=1)).support
-    (0,)
-    """
+    """Return the answer to a question about a table that was read."""
     random, coded = np.random.RandomState(seed), known.coded
     return ask(
         question,
@@ -201,15 +179,7 @@ def answer_for(known: Prepared, question: Question, seed: int = 0, progress: Pro
 
 
 def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
-    """Return an answer with what is known of its table.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-    >>> written = path.write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
-    >>> known = prepare(path, "fault")
-    >>> described(known, answer_for(known, Question(max_k=1)), seconds=0.1).columns
-    ['shift']
-    """
+    """Return an answer with what is known of its table."""
     first = [answer.repeated] if answer.repeated else []
     notes = [*first, *known.notes, *answer.tie_sentences(known.coded.columns)]
     if not answer.interactions:
@@ -228,17 +198,7 @@ def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
 
 
 def write_fit(fitted: TableFit, out: Path) -> list[str]:
-    """Write what was found and its picture into a folder; return the names of the files.
-
-    >>> import tempfile
-    >>> rows = [f"{a},{b},{c},{a ^ c}" for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 10
-    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-    >>> written = path.write_text("\\n".join(["a,b,c,fault", *rows]))
-    >>> write_fit(fit_file(path, "fault"), path.parent)
-    ['fit.json', 'interaction.png', 'report.html']
-    >>> json.loads((path.parent / "fit.json").read_text())["columns"]
-    ['a', 'c']
-    """
+    """Write what was found and its picture into a folder; return the names of the files."""
     write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
     # Numbers first: they survive a missing plotting library.
     from parityscope.core.drawing import png, themed

@@ -31,6 +31,7 @@ from parityscope.fit.solvers.scan import BitSet
 _OWN_SHARE = 0.6  # of alpha, with k given; smaller sets are looked for first, as what the k columns must go beyond
 _SMALLER = 2  # columns: so large are the sets that come before a given k
 _TEST_SECONDS, _ROW_SECONDS = 4e-4, 2e-8  # nominal, of a test, and per row and column of a regression
+_REGRESSION_SECONDS = 1.6e-8  # nominal, per row and column
 _ROW_WORK, _THRESHOLD_WORK = 8, 25  # columns' worth of everything else, and of a threshold
 _FEW_VALUES = 12  # a column of numbers with so few values gets an effect for each
 
@@ -40,14 +41,6 @@ class Known:
     """The rows, the questions about them, and the terms that were accepted; every test is made here.
 
     Rows are in the order of `order`: for labels those of the first class come before those of the second.
-
-    >>> random = np.random.RandomState(0)
-    >>> X = random.randint(2, size=(300, 8))
-    >>> odd = X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1)
-    >>> known = Known.of(X, Target(odd.astype(float)), [1, 2, 3], False, 0.01)
-    >>> pair = known.test("exhaustive", BitSet((1, 6), 0.8))
-    >>> pair.support, known.significant(pair)
-    ((1, 6), True)
     """
 
     X: ndarray
@@ -121,6 +114,15 @@ class Known:
 
     def features_of(self, candidate: Candidate) -> list[Feature]:
         """Return the columns of the regression that an accepted candidate gets."""
+        if candidate.interaction not in self._features:
+            self._features[candidate.interaction] = self._features_of(candidate)
+        return self._features[candidate.interaction]
+
+    @cached_property
+    def _features(self) -> dict[Interaction, list[Feature]]:
+        return {}
+
+    def _features_of(self, candidate: Candidate) -> list[Feature]:
         if candidate.k > 1:
             features = interaction_features(candidate.interaction, self.table.levels, self.rows)
             # Products of several levels say what a column does where the others have their first level. Beside what
@@ -237,6 +239,11 @@ class Known:
         thresholds = sum(self.table.bits[i].threshold is not None for i in proposed.bits)
         work = _ROW_WORK + _THRESHOLD_WORK * thresholds + len(self.model_features())
         return _TEST_SECONDS + _ROW_SECONDS * self.rows * work
+
+    def accept_seconds(self) -> float:
+        """Return the nominal seconds that one more term costs: all others are tested again, now and when it is told."""
+        regressions = len(self.accepted) + 3
+        return regressions * _REGRESSION_SECONDS * self.rows * (_ROW_WORK + len(self.model_features()))
 
     def test(self, solver: Solver, proposed: BitSet, attention: ndarray | None = None) -> Candidate:
         """Move the thresholds of a proposal to where it fits best, and test it given the model, beyond its parts."""

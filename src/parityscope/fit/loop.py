@@ -37,9 +37,6 @@ def threads(count: int | None) -> AbstractContextManager[object]:
 
     Threads that wait for each other burn a busy processor: only long scans are worth them. Without threadpoolctl
     nothing is changed.
-
-    >>> with threads(1):
-    ...     pass
     """
     try:
         from threadpoolctl import threadpool_limits
@@ -49,18 +46,7 @@ def threads(count: int | None) -> AbstractContextManager[object]:
 
 
 def run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomState) -> None:
-    """Search until nothing is significant or the budget is used; what was found is then in `known.accepted`.
-
-    >>> from parityscope.fit.clock import Budget
-    >>> from parityscope.fit.evidence.score import Target
-    >>> random = np.random.RandomState(0)
-    >>> X = random.randint(2, size=(300, 8))
-    >>> odd = X[:, 1] ^ X[:, 6] ^ (random.rand(300) < 0.1)
-    >>> known = Known.of(X, Target(odd.astype(float)), [1, 2, 3], False, 0.01)
-    >>> run(known, Diary(Budget(30.0)), "auto", random)
-    >>> [one.support for one in known.accepted]
-    [(1, 6)]
-    """
+    """Search until nothing is significant or the budget is used; what was found is then in `known.accepted`."""
     with threads(1):
         _run(known, diary, solver, random)
 
@@ -117,6 +103,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
+    diary.budget.charge(known.accept_seconds())
     diary.complete.clear()  # what was scanned was scanned without it
     if diary.found_after is None and candidate.k in known.sizes:
         diary.found_after = diary.budget.spent

@@ -32,17 +32,7 @@ img { max-width: 100% } .note { color: #8a5a00 }
 
 
 def report(fitted: TableFit, picture: bytes) -> str:
-    """Return a page that needs no other file; `picture` is a PNG.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from parityscope.fit.files import fit_file
-    >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
-    >>> written = path.write_text("a<b,fault\\n" + "0,0\\n1,1\\n" * 20)
-    >>> page = report(fit_file(path, "fault"), b"")
-    >>> "a&lt;b" in page, "a<b" in page
-    (True, False)
-    """
+    """Return a page that needs no other file; `picture` is a PNG."""
     answer = fitted.answer
     what = fitted.target if fitted.classes is None else f"{fitted.target} = {fitted.classes[1]}"
     title = f"What decides {what}? {fitted.path.name}"

@@ -60,11 +60,7 @@ class SavedColumn(_Saved):
 
 
 class SavedFactor(_Saved):
-    """A sign from a question about one of the model's columns (above a threshold, or one of some levels), or a ramp.
-
-    >>> SavedFactor(column=0, levels=(1.0,)).factor()
-    Bit(column=0, threshold=None, levels=(1.0,))
-    """
+    """A sign from a question about one of the model's columns (above a threshold, or one of some levels), or a ramp."""
 
     column: int
     threshold: float | None = None
@@ -86,11 +82,7 @@ class SavedFactor(_Saved):
 
 
 class SavedFeature(_Saved):
-    """A product of factors and its coefficient: what it adds to the log-odds, or to a measured target.
-
-    >>> SavedFeature(factors=(SavedFactor(column=0, threshold=0.5),), coefficient=1.5).coefficient
-    1.5
-    """
+    """A product of factors and its coefficient: what it adds to the log-odds, or to a measured target."""
 
     factors: tuple[SavedFactor, ...]
     coefficient: float
@@ -154,15 +146,7 @@ class SavedModel(_Saved):
 
 
 def saved_model(model: FittedModel, columns: Sequence[SearchedColumn], **known: Any) -> SavedModel:
-    """Return what is kept of a model; `columns` are all that were searched, of which it keeps those it needs.
-
-    >>> model = FittedModel(((Bit(1, levels=(1.0,)),),), np.array([0.0, -2.0]), measured=False)
-    >>> known = dict(data="faults.csv", rows=4, target="fault", classes=("no", "yes"), share=0.5, terms=("hot = 1",))
-    >>> columns = [SearchedColumn("cold", 0), SearchedColumn("hot", 1)]
-    >>> saved = saved_model(model, columns, held_out_accuracy=0.9, guarantee="", **known)
-    >>> [column.name for column in saved.columns], saved.expected([np.array([0.0, 1.0])], 2).round(2).tolist()
-    (['hot'], [0.12, 0.88])
-    """
+    """Return what is kept of a model; `columns` are all that were searched, of which it keeps those it needs."""
     places = {column: index for index, column in enumerate(model.columns)}
     features = tuple(
         SavedFeature(factors=tuple(SavedFactor.of(factor, places) for factor in feature), coefficient=coefficient)
@@ -179,14 +163,7 @@ def saved_model(model: FittedModel, columns: Sequence[SearchedColumn], **known: 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of every row of a file; None where a row lacks a value that it needs.
-
-    >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
-    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", terms=(), columns=(), constant=0, features=())
-    >>> said = Predictions(model, np.array([0.2, np.nan]), None)
-    >>> said.classes, said.to_csv()
-    (['no', None], 'prediction,P(fault = yes)\\nno,0.2\\n,\\n')
-    """
+    """What a model says of every row of a file; None where a row lacks a value that it needs."""
 
     model: SavedModel
     probability: ndarray  # of the second class, or the expected target; NaN where nothing can be said
@@ -240,14 +217,6 @@ def predict_file(
     A missing value becomes what it became when the model was fitted; where nothing was chosen then, it is refused, or
     with `skip_missing` the row stays without a prediction. `threshold` is the probability above which a row is of the
     second class: 0.5 unless told, for rare classes rather their share.
-
-    >>> import tempfile
-    >>> from parityscope.fit.files import fit_file
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> written = (folder / "faults.csv").write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
-    >>> written = (folder / "new.csv").write_text("heat,shift\\n1.5,night\\n0.5,day\\n")
-    >>> predict_file(fit_file(folder / "faults.csv", "fault").model(), folder / "new.csv").classes
-    ['1', '0']
     """
     table = read_table(path)
     wanted = [column.column() for column in model.columns]

@@ -363,7 +363,7 @@ def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
         counts = {one: printed.count(one) for one in ("seen", "not seen", "open")}
         said = [f"{count} {one}" for one, count in counts.items() if count]
         return f"at these sizes ({differing}): of {len(printed)} clause{'s' * (len(printed) > 1)} {', '.join(said)}"
-    return "where tested" if "holds" in printed and "open" in printed else ""
+    return "where tested" if "open" in printed and judge(printed) in ("holds", "in part") else ""
 
 
 def _clause_numbers(clause: Clause, measured: Measured, verdict: ClauseVerdict) -> ClauseNumbers:

@@ -200,7 +200,7 @@ def claim_markdown(claim: ClaimNumbers) -> str:
     >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
     >>> print(claim_markdown(check(*named_claims(["H1-lemma-15"]), Context("smoke"))).partition("\\n")[0])
-    **H1-lemma-15** *holds* · Appendix, Lemma 15
+    **H1-lemma-15** *holds* · Appendix A, Lemma 15
     """
     beside = "".join(f" · {plain(remark)}" for remark in remarks(claim))
     said = [f"**{claim.id}** *{claim.verdict}*{beside} · {plain(claim.where)}"]
@@ -228,8 +228,7 @@ def judgement_markdown(
     >>> "`parityscope claims H1-lemma-14-derivative --replay --scale smoke`" in judged
     True
     """
-    qualifier = f" ({plain(claim.qualifier)})" if claim.qualifier else ""
-    parts = [f"**Verdict**: *{claim.verdict}*{qualifier}, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
+    parts = [f"**Verdict**: *{claim.verdict}*, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
     if not claim.refutable:
         parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have spoken against it."
     if claim.corrected is not None:

@@ -151,13 +151,14 @@ def test_claims_come_with_their_criterion_and_counts(folder):
     shown = summary["claims_html"]
     refuted, true = re.findall(r'<article class="claim" id="[^"]+".*?</article>', shown, flags=re.S)
     assert summary["claims"] == 2
-    assert '<span class="verdict fails">fails</span> · as meant: holds' in refuted
-    assert "as meant" not in true
+    assert '<span class="verdict fails">fails</span> · what is true instead (ours): holds' in refuted
+    assert "true instead" not in true
+    assert all("<p>Printed: “" in one for one in (refuted, true))
     assert "refuted if largest distance of the printed derivative from autograd: &gt; 1e-\u206006" in refuted
     assert re.search(r"counterexample</strong></p>\n<pre><code>largest distance [^\n]*\n +n +5\n", refuted)
     assert "counterexample" not in true
     counts = re.findall(r"<td[^>]*>([^<]*)</td>", shown.partition("</table>")[0])
-    assert counts == ["H1", "2", "0", "1", "0", "1", "0", "0"]
+    assert counts == ["H1", "2", "0", "1", "0", "0", "1", "0", "0"]
     json.dumps(summary, allow_nan=False)  # what a browser reads
 
 

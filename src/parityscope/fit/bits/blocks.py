@@ -28,14 +28,6 @@ def indistinguishable(known: Known, term: Candidate) -> dict[int, tuple[int, ...
 
     Another column with a question that resembles the term's takes its place when, given the parity with that question,
     the term's own parity adds nothing: its score test is not significant at the level of 1 %. Copies are always there.
-
-    >>> from parityscope.fit.answer import Question, ask
-    >>> random = np.random.RandomState(0)
-    >>> X = random.randint(2, size=(1000, 8))
-    >>> X[:, 5] = X[:, 2] ^ (np.arange(1000) < 2)  # a neighbour, equal but for two rows
-    >>> noisy = X[:, 0] ^ X[:, 2] ^ (random.rand(1000) < 0.2)
-    >>> ask(Question(), X, (1 - 2 * noisy).astype(np.int8), random).interactions[0].block
-    {'column 2': ['column 5']}
     """
     given = known.design(known.model_features(without=term))
     values = known.values(term.support)

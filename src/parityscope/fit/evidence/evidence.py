@@ -32,11 +32,7 @@ def phi(
 
 
 def correlation(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
-    """Return the correlation of a sign with the labels.
-
-    >>> correlation(np.array([1, -1, 1], dtype=np.int8), np.array([-1, 1, -1], dtype=np.int8))
-    -1.0
-    """
+    """Return the correlation of a sign with the labels."""
     agreement = float((chi * labels).sum(dtype=np.int64))
     return float(phi(agreement, float(chi.sum(dtype=np.int64)), float(labels.sum(dtype=np.int64)), len(labels)))
 
@@ -46,10 +42,6 @@ def exact_log_tail(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) 
 
     Given how often each sign occurs, that count is hypergeometric (Fisher's exact test): no assumption on how the
     columns depend on each other, nor on how balanced the classes are.
-
-    >>> chi = np.array([1, 1, -1, -1], dtype=np.int8)
-    >>> round(math.exp(exact_log_tail(chi, chi)) * math.comb(4, 2), 12)
-    1.0
     """
     rows, ups, drawn = len(chi), int((chi > 0).sum()), int((labels > 0).sum())
     both = int(((chi > 0) & (labels > 0)).sum())
@@ -60,12 +52,7 @@ def exact_log_tail(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) 
 
 
 def exact_log_p(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> float:
-    """Return the logarithm of the two-sided p-value: twice the smaller tail, at most 0.
-
-    >>> chi = np.array([1, 1, -1, -1], dtype=np.int8)
-    >>> round(math.exp(exact_log_p(chi, -chi)), 12) == round(2 / math.comb(4, 2), 12)
-    True
-    """
+    """Return the logarithm of the two-sided p-value: twice the smaller tail, at most 0."""
     return min(0.0, math.log(2) + min(exact_log_tail(chi, labels), exact_log_tail(-chi, labels)))
 
 
@@ -73,9 +60,6 @@ def log_family(choices: Sequence[int], k: int) -> float:
     """Return the logarithm of how many parities of k columns there are, a column having `choices` possible bits.
 
     This is the elementary symmetric polynomial e_k: for plain bits the binomial coefficient.
-
-    >>> round(math.exp(log_family([1] * 10, 3)))
-    120
     """
     polynomial = np.full(k + 1, -np.inf)
     polynomial[0] = 0.0
@@ -117,9 +101,6 @@ def rows_needed(price: float, alpha: float) -> int:
     """Return how many rows even a noiseless parity with balanced classes needs to be told from chance.
 
     `price` is the logarithm of what the search multiplies its p-value by.
-
-    >>> rows_needed(log_family([1] * 20, 2), 0.01)
-    18
     """
     rows = np.arange(2.0, 64 + 4 * (price - math.log(alpha)))
     log_p = np.minimum(0.0, math.log(2) - log_choose(rows, np.floor(rows / 2)) + price)
@@ -127,11 +108,7 @@ def rows_needed(price: float, alpha: float) -> int:
 
 
 def log_factorial(count: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
-    """Return log m! of whole numbers: a table, then Stirling's series, whose next term is below rounding from 32 on.
-
-    >>> log_factorial(np.array([3.0, 100.0])).round(9).tolist()
-    [1.791759469, 363.739375556]
-    """
+    """Return log m! of whole numbers: a table, then Stirling's series, whose next term is below rounding from 32 on."""
     large = np.maximum(count, len(_SMALL_LOG_FACTORIALS))
     inverse_square = 1 / large**2
     series = (1 / 12 - (1 / 360 - inverse_square / 1260) * inverse_square) / large
@@ -178,11 +155,6 @@ def repetition(X: ndarray, y: ndarray) -> Repetition | None:
 
     By chance two rows agree in independent columns with the product of the columns' own probabilities. Columns that
     depend on each other repeat more often; but then equal rows do not always have the same target, and copies do.
-
-    >>> random = np.random.RandomState(0)
-    >>> X, y = random.randn(100, 3), random.randint(2, size=100).astype(float)
-    >>> repetition(X, y) is None, repetition(np.repeat(X, 2, axis=0), np.repeat(y, 2)).repeated
-    (True, 100)
     """
     rows, columns = X.shape
     chosen = np.unique(np.linspace(0, columns - 1, min(columns, _COLUMNS)).astype(int))

@@ -119,12 +119,6 @@ def told_together(accepted: Sequence[Candidate]) -> list[list[Candidate]]:
 
     A set of at most four columns is told together with the smaller sets within it, which are its parts. Where sets
     overlap otherwise, or one is larger, the terms form a tangle, and each is told for itself.
-
-    >>> from parityscope.fit.interactions.interaction import Interaction
-    >>> sets = [(0, 1), (0,), (2,)]
-    >>> some = [Candidate(Interaction(tuple(Bit(c, 0.5) for c in one)), "auto", -9.0) for one in sets]
-    >>> [[one.support for one in group] for group in told_together(some)]
-    [[(0, 1), (0,)], [(2,)]]
     """
     by_columns: dict[frozenset[int], list[Candidate]] = {}
     for one in accepted:

@@ -33,12 +33,7 @@ _NUMBER_SECONDS = 2e-9  # nominal, per bit of a minibatch and step
 
 
 class AttentionFit(NamedTuple):
-    """What a training found, and how its heads attend to the bits.
-
-    >>> one = AttentionFit(BitSet((0, 2), -0.8), np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]]))
-    >>> one.attention.argmax(axis=1).tolist()  # each head looks at one of the found bits
-    [0, 2]
-    """
+    """What a training found, and how its heads attend to the bits."""
 
     scored: BitSet
     attention: Float[ndarray, "heads bits"]
@@ -57,10 +52,6 @@ def find(
 
     Bits of one column (`owner`) share its weight: attention names the k columns, and of their bits the combination
     that agrees best with the labels is taken.
-
-    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(10, 400))
-    >>> next(find(signs, signs[2] * signs[7], 2, seed=0)).scored
-    BitSet(bits=(2, 7), strength=1.0)
     """
     owner = np.arange(len(signs)) if owner is None else owner
     x = torch.from_numpy((signs < 0).astype(np.int8).T)  # (rows, bits)

@@ -32,17 +32,7 @@ _WORD_SECONDS, _DRAW_SECONDS, _PASSED_SECONDS = 4e-9, 27e-9, 20e-9
 
 @dataclass
 class Collider:
-    """A collision search for parities of k columns, to be continued round by round.
-
-    >>> signs = np.random.RandomState(0).choice(np.array([-1, 1], dtype=np.int8), size=(300, 1000))
-    >>> flips = np.where(np.random.RandomState(1).rand(1000) < 0.1, -1, 1).astype(np.int8)
-    >>> rows = TwoClasses.from_signs(signs, signs[5] * signs[110] * signs[280] * flips)
-    >>> from parityscope.fit.solvers.collision_plan import plan_for
-    >>> collider = Collider(rows, np.arange(300), Books(rows.first, rows.second, 0.2), np.random.RandomState(2), 0.3)
-    >>> collider.run(plan_for(300, 3, 1000, 0.7), missed=0.003, budget=Budget(30.0))
-    >>> collider.best[0].bits
-    (5, 110, 280)
-    """
+    """A collision search for parities of k columns, to be continued round by round."""
 
     rows: TwoClasses
     owner: Int[ndarray, " bits"]

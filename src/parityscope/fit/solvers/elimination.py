@@ -41,11 +41,6 @@ def solve(
 
     The first says whether the unknowns have full rank, the second whether no equation contradicts the others: a label
     that is a parity without noise never does, any other one with probability 1/2 for each equation to spare.
-
-    >>> rows = np.array([[[1, 1, 0], [0, 1, 1], [0, 0, 1]]], dtype=np.uint8)
-    >>> solution, full_rank, consistent = solve(rows, np.array([[1, 0, 1]], dtype=np.uint8))
-    >>> solution.tolist(), full_rank.tolist(), consistent.tolist()
-    ([[0, 1, 1]], [True], [True])
     """
     systems, count, unknowns = rows.shape
     words = -(-(unknowns + 1) // 64)
@@ -78,13 +73,7 @@ def solve(
 
 @dataclass
 class EliminationBooks:
-    """The logarithm of the probability that all samples missed a parity, by size and by correlation of GRID.
-
-    >>> books = EliminationBooks(columns=200, rows=280, sizes=(10,))
-    >>> books.enter(unknown_columns=200, samples=2)
-    >>> books.reached(10, 0.003), books.reached(3, 0.003)
-    (1.0, 2.0)
-    """
+    """The logarithm of the probability that all samples missed a parity, by size and by correlation of GRID."""
 
     columns: int
     rows: int
@@ -127,11 +116,7 @@ def _chance(all_columns: int, all_rows: int, k: int, unknown_columns: int) -> Fl
 
 
 def sample_seconds(unknown_columns: int) -> float:
-    """Return roughly how long one sample takes when many are solved together.
-
-    >>> sample_seconds(100) < 1e-3 < sample_seconds(500) < 0.1
-    True
-    """
+    """Return roughly how long one sample takes when many are solved together."""
     rows = unknown_columns + 1 + _SPARE_ROWS
     words = (unknown_columns + 2) / 64 + 1
     systems = max(1, _BATCH_WORDS // int(rows * words))
@@ -141,19 +126,7 @@ def sample_seconds(unknown_columns: int) -> float:
 
 @dataclass
 class Eliminator:
-    """Samples of equations, to be continued.
-
-    >>> from parityscope.fit.bits.encoding import encode
-    >>> random = np.random.RandomState(0)
-    >>> X = random.randint(2, size=(100, 40))
-    >>> odd = X[:, [1, 5, 30, 38]].sum(axis=1) % 2
-    >>> order = np.argsort(odd, kind="stable")
-    >>> table = encode(X, order, (int((odd == 0).sum()), int(odd.sum())))
-    >>> eliminator = Eliminator(table, table.two_classes(0), 5, random)
-    >>> eliminator.run(40, samples=1, budget=Budget(10.0))
-    >>> eliminator.best
-    BitSet(bits=(1, 5, 30, 38), strength=-1.0)
-    """
+    """Samples of equations, to be continued."""
 
     table: BitTable
     rows: TwoClasses
@@ -249,12 +222,7 @@ def _different(random: np.random.RandomState, most: int, count: int) -> Int[ndar
 
 
 def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> tuple[int, float, float]:
-    """Return how many columns a sample should have, how many samples bring the miss below `missed`, and their seconds.
-
-    >>> columns, samples, seconds = best_columns(EliminationBooks(500, 1400, (5,)), 5, 0.98, 0.003)
-    >>> 200 < columns <= 500, samples > 100
-    (True, True)
-    """
+    """Return how many columns a sample should have, how many samples bring the miss to `missed`, and their seconds."""
     here = int(np.argmin(np.abs(GRID - rho)))
     done = float(books.log_missed.get(k, np.zeros(len(GRID)))[here])
     needed = done - math.log(missed)

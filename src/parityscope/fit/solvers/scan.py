@@ -59,15 +59,7 @@ def seconds(bits: int, k: int, rows: int) -> float:
 
 @dataclass
 class Scanner:
-    """The signs of a table, to be scanned again and again with other residuals.
-
-    >>> from parityscope.fit.bits.encoding import encode
-    >>> X = np.random.RandomState(0).randint(2, size=(400, 9))
-    >>> scanner = Scanner(encode(X, np.arange(400)))
-    >>> residuals = (X[:, 1] ^ X[:, 4] ^ X[:, 7]) - 0.5
-    >>> [scanner.strongest(k, residuals, np.full(400, 0.25))[0].bits for k in (3,)]
-    [(1, 4, 7)]
-    """
+    """The signs of a table, to be scanned again and again with other residuals."""
 
     table: BitTable
     _held: ndarray | None = field(default=None, init=False)
@@ -210,11 +202,7 @@ def _best(sets: ndarray, strength: ndarray) -> list[BitSet]:
 
 
 def strongest(strength: Float[ndarray, " candidates"], count: int) -> Int64[ndarray, " kept"]:
-    """Return the places of the `count` largest |strength|, strongest first, equals in their own order.
-
-    >>> strongest(np.array([0.5, -1.0, 0.0, 1.0, 0.5, 0.5]), 3).tolist()
-    [1, 3, 0]
-    """
+    """Return the places of the `count` largest |strength|, strongest first, equals in their own order."""
     size = np.abs(strength)
     places = np.arange(len(size))
     if len(size) > count:

@@ -41,12 +41,6 @@ def all_sizes(table: BitTable, residuals: ndarray, variance: ndarray, max_k: int
     """Return the strongest parities of every size up to max_k, from the whole spectrum of the residuals.
 
     The 2^n characters cost n·2^n additions, however large k is.
-
-    >>> from parityscope.fit.bits.encoding import encode
-    >>> X = np.random.RandomState(0).randint(2, size=(200, 6))
-    >>> odd = X[:, [0, 3, 4]].sum(axis=1) % 2
-    >>> all_sizes(encode(X, np.arange(200)), odd - 0.5, np.full(200, 0.25), 5)[3][0].bits
-    (0, 3, 4)
     """
     bits, index = len(table.bits), _indices(table)
     score = walsh(np.bincount(index, weights=residuals, minlength=2**bits).astype(np.float32))
@@ -68,11 +62,7 @@ def all_sizes(table: BitTable, residuals: ndarray, variance: ndarray, max_k: int
 
 
 def walsh(values: Float32[ndarray, " size"]) -> Float32[ndarray, " size"]:
-    """Return Σ_x values[x]·(−1)^{|x ∧ s|} for every s: a product with a small Hadamard matrix per six bits.
-
-    >>> walsh(np.array([1.0, 0.0, 0.0, -1.0], dtype=np.float32)).tolist()
-    [0.0, 2.0, 2.0, 0.0]
-    """
+    """Return Σ_x values[x]·(−1)^{|x ∧ s|} for every s: a product with a small Hadamard matrix per six bits."""
     bits = int(math.log2(len(values)))
     spectrum = values
     done = 0

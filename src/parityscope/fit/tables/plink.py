@@ -43,15 +43,6 @@ def read_plink(path: Path) -> DataTable:
     """Return the genotypes of a .bed file, one column per variant, and the phenotype of its .fam as the last column.
 
     PLINK writes 1 for controls and 2 for cases; 0 and −9 mean that nobody knows.
-
-    >>> import tempfile
-    >>> from bed_reader import to_bed
-    >>> path = Path(tempfile.mkdtemp()) / "study.bed"
-    >>> properties = {"sid": ["rs1", "rs2"], "allele_1": ["A", "T"], "allele_2": ["G", "C"], "pheno": ["1", "2", "2"]}
-    >>> to_bed(path, np.array([[0, 1], [2, np.nan], [1, 1]]), properties)
-    >>> table = read_plink(path)
-    >>> table.names, table.numbers.tolist(), table.texts[2].tolist()  # what is missing is -128
-    (('rs1', 'rs2', 'phenotype'), [[0, 1], [2, -128], [1, 1]], ['1', '2', '2'])
     """
     try:
         from bed_reader import open_bed

@@ -24,13 +24,7 @@ _WORDS = frozenset(
 def read_digits(
     lines: Iterator[bytes], header: tuple[str, ...], separator: str, notes: tuple[str, ...]
 ) -> DataTable | None:
-    """Return the table if all but a few of its columns are single digits, or nothing at all, otherwise None.
-
-    >>> lines = io.BytesIO(b"id,a,b,c\\nx,0,1,2\\nyy,1,,0\\n")
-    >>> table = read_digits(lines, ("id", "a", "b", "c"), ",", ())
-    >>> table.numbers.tolist(), table.texts[0].tolist()  # what is missing is -128
-    ([[0, 1, 2], [1, -128, 0]], ['x', 'yy'])
-    """
+    """Return the table if all but a few of its columns are single digits, or nothing at all, otherwise None."""
     next(lines)
     rows: list[ndarray] = []
     longer: dict[int, list[bytes]] = {}
