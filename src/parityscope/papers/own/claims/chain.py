@@ -152,7 +152,11 @@ def _attack(
         starts = torch.randn(count, len(node.visible), generator=generator, dtype=torch.float64)
         starts = starts * torch.rand(count, 1, generator=generator, dtype=torch.float64) * 2
         steps = context.at(smoke=15, reference=60)
-        attacks.append(maximise(lambda z, index, node=node: _ratio(node, z, region), starts, keep=16, steps=steps))
+
+        def ratio(points: Tensor, index: Tensor, node: Node = node) -> Tensor:
+            return _ratio(node, points, region)
+
+        attacks.append(maximise(ratio, starts, keep=16, steps=steps))
     worst = max(range(len(trees)), key=lambda one: attacks[one].value)
     weights = _weights(first_node(*trees[worst]), attacks[worst].point[None], region)[0].tolist()
     at = dict(zip(("d", "k", "level"), trees[worst], strict=True))
