@@ -182,6 +182,15 @@ def test_notes_add_up(store):
     assert notes(store, configs)[0].count("recomputed and equal") == 2
 
 
+def test_a_new_field_with_a_default_keeps_its_older_rows(store):
+    edited = halves(("x: int", "x: int\n    scale: float = 1.0"))
+    (found,) = recheck(store, edited)
+    assert (found.rows, found.difference) == (6, None)
+    assert [row.config.scale for row in store.row_of_each(edited)] == [1.0] * 6
+    store.add_rows([StoredRow("halves", {"x": 1, "gone": 2}, {"half": 0.5})])  # of a field that is no more
+    assert list(recheck(store, halves(("x / 2", "0.5 * x"))[1:]))[0].difference is None
+
+
 def test_only_what_is_wanted_is_rechecked(store):
     (found,) = recheck(store, halves(("x / 2", "0.5 * x"))[:2])
     assert found.rows == 2

@@ -282,3 +282,14 @@ def test_weak_genotypes_are_found_by_their_pair():
         assert answer.p_value <= 0.01 or answer.candidate is not None
         found.append(answer.support == table.columns)
     assert sum(found) >= 3
+
+
+def test_the_interval_of_a_threshold_is_not_shared_with_the_curve_of_its_column():
+    random = np.random.RandomState(3)
+    X = random.randn(3000, 6)
+    y = random.rand(3000) < 1 / (1 + np.exp(-0.8 * np.where(X[:, 2] > 0, 1, -1)))
+    term = SparseParityClassifier(random_state=0).fit(X, y).interactions_[0]
+    assert term.support == (2,)
+    low, high = term.interval
+    assert low < -0.8 < high < 0  # signs are −1 above a threshold
+    assert high - low < 0.25  # 2 · 1.96/√(3000 · 0.21) is 0.16

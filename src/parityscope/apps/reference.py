@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from pydantic import ValidationError
 from rich.console import Console
 from torch import Tensor
 
@@ -128,16 +129,25 @@ def recheck(store: Store, configs: Iterable[Config], *, seconds: float = _SECOND
 
 
 def _older(store: Store, configs: Iterable[Config]) -> list[list[_Pair]]:
-    """Return the newest older row of every config without one of today, by kind and code."""
-    done = store.keys()
+    """Return the newest older row of every config without one of today, by kind and code.
+
+    A field that is new since then counts as having had its default.
+    """
+    done, kinds = store.keys(), dict[str, type[Config]]()
     wanted = {
         _identity(config.ROWS, config.VERSION, config.model_dump(mode="json")): config
         for config in configs
-        if config.key not in done
+        if config.key not in done and kinds.setdefault(config.ROWS, type(config))
     }
     newest = {}
     for row in store.rows():
-        identity = _identity(row.experiment, row.version, row.config)
+        if row.experiment not in kinds:
+            continue
+        try:
+            fields = kinds[row.experiment].model_validate(row.config).model_dump(mode="json")
+        except ValidationError:  # a field that is no more
+            continue
+        identity = _identity(row.experiment, row.version, fields)
         if identity in wanted:
             newest[identity] = _Pair(wanted[identity], row)
     groups: dict[tuple[str, str], list[_Pair]] = {}
@@ -169,7 +179,8 @@ def _recheck(store: Store, pairs: Sequence[_Pair], seconds: float) -> Recheck:
 def _kept(pair: _Pair, note: str) -> StoredRow:
     before = pair.row.versions.get(RECHECKED)
     notes = note if before is None else f"{before}; {note}"
-    return replace(pair.row, code=pair.config.code(), versions={**pair.row.versions, RECHECKED: notes})
+    fields = pair.config.model_dump(mode="json")
+    return replace(pair.row, config=fields, code=pair.config.code(), versions={**pair.row.versions, RECHECKED: notes})
 
 
 def _difference_now(store: Store, pair: _Pair) -> str | None:

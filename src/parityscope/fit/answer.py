@@ -338,8 +338,15 @@ class _Telling:
         )
 
     def _estimate(self, top: Candidate) -> tuple[float, float]:
-        """Return the coefficient of a parity in the final model and its standard error; of others that of the test."""
+        """Return the coefficient of a parity in the final model and its standard error; of others that of the test.
+
+        A column of numbers has its own curve in the model, which says nearly the same as its threshold and would share
+        the coefficient with it: the threshold that is shown stands for both.
+        """
         features, fitted = self.known.model_features(), self.known.fitted
+        if top.k == 1 and top.interaction.bits in features and (curve := set(self.known.own(top.support[0]))):
+            features = [one for one in features if one == top.interaction.bits or one not in curve]
+            fitted = regression(self.known.design(features), self.known.target)
         if top.interaction.bits not in features:
             return top.estimate, top.error
         place = 1 + features.index(top.interaction.bits)
