@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parityscope.papers.claim import Claim
+from parityscope.papers.claim import Claim, ClaimNumbers
 from parityscope.papers.registry import PAPERS, all_claims
 from parityscope.papers.rendering import plain, table_markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from harness.planted import all_planted, verdict_in
+from harness.planted import RULES, all_planted, verdict_in
 
 if TYPE_CHECKING:
     from harness.planted import Planted
@@ -29,10 +29,11 @@ INTRODUCTION = """\
 # Planted worlds
 
 A check that can only say *holds* says nothing. So every criterion is tried in two planted worlds: one in which the
-statement is plainly false, where it must say *fails*, and one in which it is plainly true, where it must say *holds*.
-What is planted is what the statement is about (a constant, the model, the data), never the criterion. A misprinted
-statement is judged as printed. The tests run the same worlds (`tests/papers/*/planted.py`); this page was written by
-`make docs-results`, at smoke scale.
+statement is plainly false, where it must be refuted, and one in which it is plainly true, where it must say *holds*.
+What is planted is what the statement is about (a constant, the model, the data), never the criterion. It is planted
+in the first route of the computation: where a second route is not fooled, or where there is none, the statement is
+not said to fail but stays open, with the refutation shown. A misprinted statement is judged as printed. The tests run
+the same worlds (`tests/papers/*/planted.py`); this page was written by `make docs-results`, at smoke scale.
 """
 
 
@@ -54,6 +55,10 @@ def planted_page(claims: list[Claim], planted: Mapping[str, Planted]) -> Iterato
             header = ["claim", "planted violation", "verdict under it", "planted truth", "verdict under it"]
             yield table_markdown(header, [row_of(claim, planted[claim.id]) for claim in own])
             yield ""
+    yield "## The rules\n"
+    yield "What may be called how, by a planted claim for each rule.\n"
+    yield table_markdown(["planted", "verdict"], [[plain(rule.what), plain(said_of(rule.found()))] for rule in RULES])
+    yield ""
     apart = [claim for claim in claims if not claim.refutable]
     yield "## What cannot be refuted here\n"
     if apart:
@@ -67,6 +72,11 @@ def row_of(claim: Claim, worlds: Planted) -> list[str]:
     """Return a claim's row; the verdicts are computed now."""
     false, true = (verdict_in(claim.id, world) for world in (worlds.false, worlds.true))
     return [linked(claim), plain(worlds.false.what), false, plain(worlds.true.what), true]
+
+
+def said_of(found: ClaimNumbers) -> str:
+    """Return a verdict with its qualifier."""
+    return f"{found.verdict}, {found.qualifier}" if found.qualifier else found.verdict
 
 
 def reasons(claims: list[Claim]) -> Iterator[list[str]]:

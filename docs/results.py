@@ -42,11 +42,13 @@ QUOTING = PAGES / "what-we-found.md"
 COUNTS = re.compile(r"(?<=<!-- claims:begin -->\n).*?(?=<!-- claims:end -->)", flags=re.S)
 MOST_TABLE_ROWS = 60
 INTRODUCTION = """\
-Each verdict is computed by a criterion that stands with the statement: what confirms it, what refutes it, and where the
-limit comes from. A statement of several clauses is judged clause by clause; a misprinted one as printed and, beside it,
-as meant. `parityscope claims` checks all of them, `parityscope claims ID` shows one, `--replay` computes its
-counterexample again by a second route ([how to check a claim](../how-to/check-a-claim.md)). That a criterion can come
-out both ways is [tested on planted worlds](planted.md).
+Each statement stands as printed, with its hypotheses, beside what was tested and what of that is ours. Its verdict is
+computed by a criterion that stands with it: what confirms it, what refutes it, and where the limit comes from. A
+statement of several clauses is judged clause by clause. Nothing fails without a counterexample that a second route
+confirms; a corrected form is called meant only if the authors' own text shows it; a figure that was not run at the
+paper's own sizes stays open. `parityscope claims` checks all of them, `parityscope claims ID` shows one, `--replay`
+computes its counterexample again ([how to check a claim](../how-to/check-a-claim.md)). That a criterion can come out
+both ways, and that the rules are kept, is [tested on planted worlds](planted.md).
 """
 
 

@@ -129,7 +129,7 @@ def chain(evidence: Evidence) -> Named:
             "chain.three.k": str(three.k),
             "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token correct")),
             "chain.failing": _lemmas(evidence, "fails"),
-            "chain.part": _lemmas(evidence, "holds in part"),
+            "chain.misprints": _lemmas(evidence, "misprint"),
         }
     )
 

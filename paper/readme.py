@@ -167,10 +167,11 @@ def _verdicts(evidence: Evidence) -> Iterator[Quote]:
 
 _SAID = {
     "holds": ("holds", "hold"),
-    "holds in part": ("holds in part", "hold in part"),
+    "in part": ("holds in part", "hold in part"),
     "fails": ("fails", "fail"),
+    "misprint": ("is a misprint", "are misprints"),
     "proved": ("is proved", "are proved"),
-    "not testable here": ("cannot be judged here", "cannot be judged here"),
+    "open": ("is open", "are open"),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from parityscope.apps.terminal.claims import show_claim, show_claims, show_replays
-from parityscope.papers.claim import Claim, Context, Measurement, Replay, Replayed, check
+from parityscope.papers.claim import Again, Claim, Context, Measurement, Replay, Replayed, check
 from parityscope.papers.criterion import Clause, at_least, at_most
 
 PRINTED = Clause("the sum is [at most] one", "sum of the terms", at_most(1), "the lemma's own constant")
@@ -20,12 +20,21 @@ CLAIM = Claim(
     "Σ_j [a_j] ≤ 1 for every n " + "and every choice of terms that anybody has ever thought of " * 4 + "(Lemma 0).",
     (PRINTED, APART, MEANT),
     lambda context: Measurement(
-        {"sum of the terms": 1.5, "largest n": None}, "1.5 at n = 4", "2,000 draws", {"counterexample": POINT}, "Added."
+        {"sum of the terms": 1.5, "largest n": None},
+        "1.5 at n = 4",
+        "2,000 draws",
+        {},
+        "Added.",
+        {"sum of the terms": POINT},
     ),
     "Section 9, Lemma 0",
     seconds=1,
     corrected="Σ_j [a_j] ≤ 2 for every n.",
-    replay={},
+    misprint="its proof has 2",
+    replay={"sum of the terms": lambda point: Again(1.5, "adding")},
+    printed="the terms add up to 1",
+    hypotheses="n large enough",
+    ours="the terms are drawn",
 )
 UNTESTED = replace(
     CLAIM,
@@ -35,6 +44,7 @@ UNTESTED = replace(
         {"sum of the terms": 1.5, "largest n": None}, "none", "2,000 draws", {}, "Added."
     ),
     corrected=None,
+    misprint="",
     replay=None,
 )
 PROVED = replace(
@@ -65,39 +75,45 @@ def test_blocks_keep_every_word_at_every_width(width):
         assert words(claim.statement) in said
         assert f"tried: {claim.tried}" in said
         assert claim.where in said
-    assert "H1-lemma-0 fails · as meant: holds" in said
-    assert "P-unknown not testable here · cannot be refuted here" in said
+    assert "H1-lemma-0 misprint · as meant: holds · Section 9, Lemma 0" in said
+    assert "P-unknown open · cannot be refuted here" in said
     assert "W-lemma-0 proved" in said
     assert "refuted if nothing that is computed here" in said
-    assert said.endswith("cannot be refuted here, counted apart: P-unknown (not testable here)")
+    assert said.endswith("cannot be refuted here, counted apart: P-unknown (open)")
 
 
 def test_counts_are_of_each_paper_of_all_papers_and_of_ours():
     claims = [check(claim, Context("smoke")) for claim in (CLAIM, UNTESTED, PROVED)]
     lines = [words(line) for line in printed(120, show_claims, claims).splitlines()]
-    assert "statements proved holds holds in part fails not testable here cannot be refuted here" in lines
-    assert {"H1 1 0 0 0 1 0 0", "W 1 1 0 0 0 0 0", "the papers 2 1 0 0 1 0 0", "our own 1 0 0 0 0 0 1"} <= set(lines)
+    assert "statements proved holds misprint in part fails open cannot be refuted here" in lines
+    assert {"H1 1 0 0 1 0 0 0 0", "W 1 1 0 0 0 0 0 0", "the papers 2 1 0 1 0 0 0 0", "our own 1 0 0 0 0 0 0 1"} <= set(
+        lines
+    )
 
 
 def test_a_page_has_every_clause_with_its_limits_and_source():
     checked = check(CLAIM, Context("smoke")).model_copy(update={"figure": "H1-figure-1"})
     said = words(printed(100, show_claim, checked, "smoke"))
-    assert said.startswith("H1-lemma-0 fails · as meant: holds · Section 9, Lemma 0 Σ_j [a_j] ≤ 1")
+    assert said.startswith(
+        "H1-lemma-0 misprint · as meant: holds · Section 9, Lemma 0 Printed: “the terms add up to 1”"
+    )
+    assert "(n large enough) Tested: Σ_j [a_j] ≤ 1 for every n" in said
+    assert "ours: the terms are drawn" in said
     assert (
         "1 the sum is [at most] one: fails; sum of the terms: 1.5 (holds if ≤ 1, refuted if > 1; "
         "the lemma's own constant)"
     ) in said
     assert "2 for every n: open; largest n: not measured" in said
     assert "refuted if nothing that is computed here; asymptotic: no finite n decides)" in said
-    assert "As meant: holds. Σ_j [a_j] ≤ 2 for every n." in said
-    assert "Why: a counterexample n 4 heads (1, 0) (0.5, 0.25) largest at seed 7" in said
+    assert "As meant: holds. Σ_j [a_j] ≤ 2 for every n. Why it is meant: its proof has 2" in said
+    assert "Why: a counterexample sum of the terms n 4 heads (1, 0) (0.5, 0.25) largest at seed 7" in said
     assert "figure: parityscope reproduce H1-figure-1 --scale smoke" in said
     assert "replay: parityscope claims H1-lemma-0 --replay --scale smoke" in said
 
 
 def test_a_page_leaves_out_what_there_is_not():
     said = words(printed(100, show_claim, check(UNTESTED, Context()), "demo"))
-    assert "It cannot be refuted here: no outcome of this computation would have been “fails”." in said
+    assert "It cannot be refuted here: no outcome of this computation would have spoken against it." in said
     assert not re.search("As meant|figure:|proof:|replay|--scale", said)
     said = words(printed(100, show_claim, check(PROVED, Context()), "demo"))
     assert "proof: docs/explanation/bounded-readout.md" in said

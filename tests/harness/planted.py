@@ -1,13 +1,17 @@
-"""Planted worlds: every claim must say "fails" where its statement is false and "holds" where it is true."""
+"""Planted worlds: every claim must be refuted where its statement is false and hold where it is true.
+
+And a planted claim for every rule of what may be called how: no "fails" without a confirmed counterexample, and so on.
+"""
 
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from parityscope.papers.claim import Context, check
+from parityscope.papers.claim import Again, Claim, ClaimNumbers, Context, Measurement, PaperSizes, check
+from parityscope.papers.criterion import Clause, at_most
 from parityscope.papers.registry import PAPERS, named_claims
 from parityscope.records import Config, Numbers, Result, Row
 
@@ -38,14 +42,99 @@ def all_planted() -> dict[str, Planted]:
     return {claim_id: worlds for module in modules for claim_id, worlds in module.PLANTED.items()}
 
 
+UNCONFIRMED = "open: refuted, but not by a second route"
+REFUTED = {"fails", "misprint", UNCONFIRMED}
+
+
 def verdict_in(claim_id: str, world: World) -> str:
-    """Return the verdict on a claim in a planted world; of a proved claim, what its numbers say."""
+    """Return the verdict on a claim in a planted world; of a proved claim, what its numbers say.
+
+    What is planted fools the first route. Where the second route does not confirm, or there is none, a claim that was
+    refuted in all its decided clauses stays open.
+    """
     (claim,) = named_claims([claim_id])
     with pytest.MonkeyPatch.context() as patch:
         for path, value in world.patches.items():
             patch.setattr(path, value)
-        found = check(claim, world.context).verdict
-    return "holds" if found == "proved" else found
+        found = check(claim, world.context)
+    if found.verdict == "proved":
+        return "holds"
+    printed = {clause.verdict for clause in found.clauses if not clause.corrected}
+    if found.verdict == "open" and "unconfirmed" in printed and "holds" not in printed:
+        return UNCONFIRMED
+    return f"{found.verdict}, {found.qualifier}" if found.qualifier else found.verdict
+
+
+SMALL = Clause("it is small", "number", at_most(1), "the text")
+LESS = Clause("it is below three", "number", at_most(3), "the proof", corrected=True)
+OTHER, NEVER = (Clause("so is another", name, at_most(1), "the text") for name in ("another", "not measured"))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of what may be called how: what is planted, and the verdict it must get."""
+
+    what: str
+    verdict: str
+    clauses: Sequence[Clause] = (SMALL,)
+    point: bool = True  # whether the check names where it measured 2, for a clause that says "at most 1"
+    again: float | None = 2.0  # what the second route finds there; none: there is no second route
+    corrected: str | None = None
+    misprint: str = ""
+    differing: str = ""
+
+    def found(self) -> ClaimNumbers:
+        """Check the planted claim."""
+        measured = {"number": 2.0, "another": 0.0, "not measured": None}
+        points = {"number": {"at": 0}} if self.point else {}
+        return check(
+            Claim(
+                "P-small",
+                "Numbers are small.",
+                self.clauses,
+                lambda context: Measurement(measured, "2", "once", {}, "Read.", points),
+                "nowhere",
+                corrected=self.corrected,
+                misprint=self.misprint,
+                sizes=PaperSizes("n = 20", lambda context: self.differing),
+                replay=None if self.again is None else {"number": lambda point: Again(self.again, "reading again")},
+            ),
+            Context("smoke"),
+        )
+
+
+_IN_TWO = {"clauses": (SMALL, LESS), "corrected": "Numbers are below three."}
+RULES = (
+    Rule("a counterexample that a second route confirms", "fails"),
+    Rule("a number beyond its limit, and no counterexample", "open", point=False),
+    Rule("a counterexample without a second route", "open", again=None),
+    Rule("a counterexample that the second route does not confirm", "open", again=0.5),
+    Rule("the same, beside a clause that holds", "open", (SMALL, OTHER), again=0.5),
+    Rule("a clause that fails beside one that holds", "in part", (SMALL, OTHER)),
+    Rule("a clause that fails beside one that is open", "fails", (SMALL, NEVER)),
+    Rule("a clause that holds beside one that is open", "holds, where tested", (OTHER, NEVER)),
+    Rule("a corrected form that holds, and the authors' text has it", "misprint", **_IN_TWO, misprint="the proof"),
+    Rule("a corrected form that holds, and is ours", "fails", **_IN_TWO),
+    Rule(
+        "a corrected form that fails too",
+        "fails",
+        (SMALL, replace(SMALL, corrected=True)),
+        corrected="Numbers are small.",
+        misprint="the proof",
+    ),
+    Rule("a misprint whose counterexample is not confirmed", "open", **_IN_TWO, misprint="the proof", again=0.5),
+    Rule(
+        "a figure that was not run at the paper's sizes, and does not show it",
+        "open, at these sizes (n = 14): 0 of 1 clauses seen, 1 not seen",
+        differing="n = 14",
+    ),
+    Rule(
+        "a figure that was not run at the paper's sizes, and shows it",
+        "open, at these sizes (n = 14): 1 of 1 clauses seen",
+        (OTHER,),
+        differing="n = 14",
+    ),
+)
 
 
 def rows_saying(numbers: Callable[[Config], Numbers]) -> Context:

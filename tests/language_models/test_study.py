@@ -147,7 +147,7 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
     reproduce(FIGURE_IDS, "smoke", tmp_path, claims=named_claims(["W-figure-6"]))
     empty = (tmp_path / "report.html").read_text()
     assert "parityscope entropy --model" in empty
-    assert "not testable here: no study" in empty
+    assert "open: no study" in empty
     assert "<td>first</td>" not in empty
     run_study(folders[:1], PROBLEMS[:2], load_language_model, data="own", store=Store(tmp_path / "store"))
     before = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
@@ -163,11 +163,11 @@ EVERYWHERE = (-0.1, -0.1, -0.1)
 # How much CoT lowers the minimum, at equal counts, and against shuffled words; the verdicts on Figures 6 and 7.
 EFFECTS = [
     (EVERYWHERE, "holds", "holds"),
-    ((-0.1, 0.0, -0.1), "holds in part", "holds"),  # a minimum over more positions, and nothing else
-    ((-0.1, -0.1, 0.0), "holds in part", "holds"),  # but so are the words in random order
-    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), "holds", "holds in part"),  # one layer goes the other way
-    ((0.1, 0.0, 0.0), "fails", "fails"),
-    ((0.0, 0.0, 0.0), "not testable here", "not testable here"),
+    ((-0.1, 0.0, -0.1), "holds", "holds"),  # a minimum over more positions, and nothing else
+    ((-0.1, -0.1, 0.0), "holds", "holds"),  # but so are the words in random order
+    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), "holds", "open"),  # one layer goes the other way
+    ((0.1, 0.0, 0.0), "open", "open"),
+    ((0.0, 0.0, 0.0), "open", "open"),
 ]
 
 
@@ -207,11 +207,11 @@ def test_a_clause_holds_only_if_it_does_for_every_model(folders, tmp_path, monke
     context = claims_context("smoke", tmp_path)
     found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
     assert {name: outcome.verdict for name, outcome in found.items()} == {
-        "W-figure-6": "holds in part",
+        "W-figure-6": "open",
         "W-figure-7": "holds",
     }
     verdicts = [clause.verdict for clause in found["W-figure-6"].clauses]
-    assert verdicts == ["holds", "holds", "fails", "holds"]
+    assert verdicts == ["holds", "holds", "unconfirmed", "holds"]
     assert all(f"{name} (float32)" in one.number for one in found.values() for name in ("first", "second"))
 
 
@@ -222,7 +222,7 @@ def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     (claim,) = named_claims(["W-figure-6-fine-tuning"])
-    assert check(claim, claims_context("smoke", tmp_path)).verdict == "not testable here"
+    assert check(claim, claims_context("smoke", tmp_path)).verdict == "open"
     run_study(folders, problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
     assert check(claim, claims_context("smoke", tmp_path)).verdict == "holds"
 
@@ -231,7 +231,7 @@ def test_few_problems_decide_nothing(folders, tmp_path):
     run_study(folders[:1], PROBLEMS[:2], load_language_model, data="own", store=Store(tmp_path / "store"))
     for claim in named_claims(["W-figure-6", "W-figure-6-fine-tuning", "W-figure-7"]):
         outcome = check(claim, claims_context("smoke", tmp_path))
-        assert outcome.verdict == "not testable here"
+        assert outcome.verdict == "open"
         assert "parityscope entropy --model" in outcome.how
 
 

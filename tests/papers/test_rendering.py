@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from parityscope.papers.claim import Claim, Context, Measurement, check
+from parityscope.papers.claim import Again, Claim, Context, Measurement, check
 from parityscope.papers.criterion import VERDICTS, Clause, at_most
 from parityscope.papers.rendering import (
     MEANINGS,
@@ -23,8 +23,12 @@ def checked(claim_id="H1-lemma-0", numbers=(0.0,), *, refuted_if="otherwise", ev
     """Return a claim that was checked: a clause "≤ 1" for every number."""
     clauses = [Clause(f"clause {i}", f"number {i}", at_most(1), "the text", refuted_if) for i in range(len(numbers))]
     measured = {clause.quantity: number for clause, number in zip(clauses, numbers, strict=True)}
-    found = Measurement(measured, "a number", "32 seeds", evidence or {}, "Counted.")
-    claim = Claim(claim_id, "Numbers are small.", clauses, lambda context: found, "Section 1", seconds=1, **more)
+    points = {quantity: {"value": number} for quantity, number in measured.items()}
+    found = Measurement(measured, "a number", "32 seeds", evidence or {}, "Counted.", points)
+    routes = dict.fromkeys(measured, lambda point: Again(point["value"], "reading"))
+    claim = Claim(
+        claim_id, "Numbers are small.", clauses, lambda context: found, "Section 1", seconds=1, replay=routes, **more
+    )
     return check(claim, Context("smoke"))
 
 
@@ -42,7 +46,7 @@ def test_what_cannot_be_refuted_is_in_no_other_column():
     (tally,) = tallies(
         [checked("H1-a"), checked("H1-b", refuted_if="never"), checked("H1-c", [2.0], refuted_if="never")]
     )
-    assert tally.cells() == ["3", "0", "1", "0", "0", "0", "2"]
+    assert tally.cells() == ["3", "0", "1", "0", "0", "0", "0", "2"]
     assert sum(map(int, tally.cells()[1:])) == tally.statements
 
 
@@ -53,8 +57,9 @@ def test_every_verdict_has_a_meaning():
 @pytest.mark.parametrize(
     ("numbers", "meaning"),
     [
-        ([0.0, 2.0, None], "of 3 clauses 1 holds, 1 fails, 1 is left open"),
-        ([0.0, 0.0, 2.0, 2.0], "of 4 clauses 2 hold, 2 fail"),
+        ([0.0, 2.0, None], f"{MEANINGS['in part']}: of 3 clauses 1 holds, 1 fails, 1 is left open"),
+        ([0.0, 0.0, 2.0, 2.0], f"{MEANINGS['in part']}: of 4 clauses 2 hold, 2 fail"),
+        ([0.0, None], f"{MEANINGS['holds']}: of 2 clauses 1 holds, 1 is left open"),
         ([2.0], MEANINGS["fails"]),
     ],
 )
@@ -64,6 +69,7 @@ def test_a_divided_verdict_says_how(numbers, meaning):
 
 def test_remarks_stand_beside_a_verdict():
     assert remarks(checked()) == []
+    assert remarks(checked(numbers=[0.0, None])) == ["where tested"]
     assert remarks(checked(refuted_if="never")) == ["cannot be refuted here"]
 
 
@@ -91,7 +97,8 @@ POINT = {
 
 def test_a_counterexample_is_laid_out_with_its_names():
     assert counterexample_of(checked()) is None
-    point = counterexample_of(checked(numbers=[2.0], evidence={"counterexample": POINT}))
+    assert list(counterexample_of(checked(numbers=[2.0]))) == ["number 0"]
+    point = counterexample_of(checked(evidence={"counterexample": POINT}))
     lines = [" ".join(line.split()) for line in point_lines(json.loads(json.dumps(point)))]
     assert lines[:6] == ["n 4", "tau 0.25", "largest at", "b 1e+08", "deeper", "seed 3"]
     assert lines[lines.index("heads (1, 0)") + 1] == "(0.5, 0.666667)"

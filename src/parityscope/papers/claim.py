@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from parityscope.core.errors import MissingExtra, naming_the_extra
 from parityscope.core.threads import single_threaded
 from parityscope.papers import paper_of
-from parityscope.papers.criterion import Clause, ClauseVerdict, Criterion, Measured, Verdict, fails, judge, shown
+from parityscope.papers.criterion import (
+    Clause,
+    ClauseVerdict,
+    Criterion,
+    Measured,
+    Verdict,
+    fails,
+    judge,
+    rule,
+    shown,
+)
 from parityscope.papers.figure import Scale
 from parityscope.papers.registry import figure_of, named_claims
 from parityscope.records import Config, Numbers, Result, Row
@@ -119,6 +129,22 @@ class Again(NamedTuple):
 SecondRoute = Callable[[Mapping[str, Any]], Again]
 
 
+class PaperSizes(NamedTuple):
+    """The sizes and settings at which a paper drew a figure, and how the rows that are read here differ from them.
+
+    Parameters
+    ----------
+    printed : str
+        The sizes and settings, as the paper gives them.
+    differing : callable
+        Given the context, says in a few words what is not the paper's ("n = 14 for 20, width 128 for 720"); an empty
+        text where the rows are of the paper's own sizes, or where there are none.
+    """
+
+    printed: str
+    differing: Callable[[Context], str]
+
+
 def _no_configs(context: Context) -> Sequence[Config]:
     return ()
 
@@ -146,11 +172,18 @@ class Claim:
     needs : callable
         The configs whose rows the check asks for, by context: trainings that may be shared with others.
     corrected : str or None
-        The statement as it is meant, where the printed one is a misprint; its clauses are marked `corrected`.
+        A form that is true where the printed one is not; its clauses are marked `corrected`. It is what the authors
+        meant if `misprint` is given, and otherwise ours: what is true instead.
+    misprint : str
+        Why the authors plainly meant the corrected form, by their own text: a use of it, a proof of it. Only then is a
+        statement that fails as printed, and holds as corrected, a misprint.
+    sizes : PaperSizes or None
+        Of a statement about a figure, the paper's sizes; rows of other sizes leave the statement open.
     proof : str or None
         The page with the proof; then a statement that holds is "proved".
     replay : mapping of str to callable, or None
-        By quantity, the second method that computes the number of a counterexample again.
+        By quantity, the second method that computes the number of a counterexample again. A check runs it at once:
+        without its confirmation nothing fails.
     printed : str
         The statement as printed: the paper's own words or formula, verbatim and short; empty where it is ours.
     hypotheses : str
@@ -168,6 +201,8 @@ class Claim:
     reads_figure: bool = False
     needs: Callable[[Context], Sequence[Config]] = _no_configs
     corrected: str | None = None
+    misprint: str = ""
+    sizes: PaperSizes | None = None
     proof: str | None = None
     replay: Mapping[str, SecondRoute] | None = None
     printed: str = ""
@@ -197,8 +232,9 @@ class Claim:
     def code(self) -> str:
         """Return a hash of the statement, its criterion and all source that decides its verdict."""
         words = [self.statement, self.corrected, self.proof, self.where, self.figure]
-        words += [self.printed, self.hypotheses, self.ours]
-        return code_of_value([words, list(self.clauses), judge, self.measure, self.needs])
+        words += [self.printed, self.hypotheses, self.ours, self.misprint]
+        decided_by = [rule, judge, self.measure, self.needs, list((self.replay or {}).items()), self.sizes]
+        return code_of_value([words, list(self.clauses), decided_by])
 
 
 class ClauseNumbers(Numbers):
@@ -215,10 +251,11 @@ class ClauseNumbers(Numbers):
 
 
 class CorrectedNumbers(Numbers):
-    """The statement as it is meant, with its own verdict."""
+    """A form of the statement that is true where the printed one is not, with its own verdict."""
 
     statement: str
     verdict: Verdict
+    as_meant: bool  # by the authors' own text; otherwise it is ours
 
 
 class ClaimNumbers(Numbers):
@@ -232,6 +269,9 @@ class ClaimNumbers(Numbers):
     hypotheses: str = ""
     ours: str = ""
     verdict: Verdict
+    qualifier: str = ""  # what stands beside the verdict: "where tested", "at these sizes: …"
+    misprint: str = ""
+    sizes: str = ""
     criterion: Criterion
     refutable: bool
     clauses: tuple[ClauseNumbers, ...]
@@ -246,17 +286,13 @@ class ClaimNumbers(Numbers):
 
 
 def check(claim: Claim, context: Context) -> ClaimNumbers:
-    """Compute the verdict of one claim."""
+    """Compute the verdict of one claim; what seems to refute it is computed again by its second route."""
     started = time.perf_counter()
-    try:
-        with single_threaded(), naming_the_extra():
-            found = claim.measure(context)
-    except MissingExtra as missing:
-        found = untested(claim.clauses, "an extra is missing", f"{missing}.")
-    printed = [clause for clause in claim.clauses if not clause.corrected]
-    meant = [clause for clause in claim.clauses if clause.corrected]
-    verdict = judge(printed, found.measured)
-    counterexample = found.counterexample(claim.clauses)
+    found, refuted, differing = _measured(claim, context)
+    verdicts = rule(claim.clauses, found.measured, refuted["counterexample"], own_sizes=not differing)
+    judged = list(zip(claim.clauses, verdicts, strict=True))
+    printed = [one for clause, one in judged if not clause.corrected]
+    corrected = [one for clause, one in judged if clause.corrected]
     return ClaimNumbers(
         id=claim.id,
         paper=claim.paper,
@@ -265,24 +301,69 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         printed=claim.printed,
         hypotheses=claim.hypotheses,
         ours=claim.ours,
-        verdict="proved" if claim.proof and verdict == "holds" else verdict,
-        criterion=Criterion.of(printed),
+        verdict=_verdict(claim, printed, corrected),
+        qualifier=_qualifier(printed, differing),
+        misprint=claim.misprint,
+        sizes="" if claim.sizes is None else claim.sizes.printed,
+        criterion=Criterion.of([clause for clause in claim.clauses if not clause.corrected]),
         refutable=claim.refutable,
-        clauses=tuple(_clause_numbers(clause, found.measured[clause.quantity]) for clause in claim.clauses),
+        clauses=tuple(_clause_numbers(clause, found.measured[clause.quantity], one) for clause, one in judged),
         corrected=None
         if claim.corrected is None
-        else CorrectedNumbers(statement=claim.corrected, verdict=judge(meant, found.measured)),
+        else CorrectedNumbers(statement=claim.corrected, verdict=judge(corrected), as_meant=bool(claim.misprint)),
         proof=claim.proof,
         number=found.number,
         tried=found.tried,
-        evidence={**found.evidence, **({"counterexample": counterexample} if counterexample else {})},
+        evidence={**found.evidence, **{name: points for name, points in refuted.items() if points}},
         how=found.how,
         figure=claim.figure,
         seconds=round(time.perf_counter() - started, 2),
     )
 
 
-def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
+_Refuted = dict[Literal["counterexample", "unconfirmed"], dict[str, dict[str, Any]]]
+
+
+def _measured(claim: Claim, context: Context) -> tuple[Measurement, _Refuted, str]:
+    """Measure a claim; return also the points that refute it, by whether a second route confirms, and other sizes."""
+    try:
+        with single_threaded(), naming_the_extra():
+            found = claim.measure(context)
+            differing = "" if claim.sizes is None else claim.sizes.differing(context)
+            points = {} if differing else found.counterexample(claim.clauses)
+            confirmed = {quantity for quantity, again in _replays(claim, points) if again.confirms}
+    except MissingExtra as missing:
+        nothing = untested(claim.clauses, "an extra is missing", f"{missing}.")
+        return nothing, {"counterexample": {}, "unconfirmed": {}}, ""
+    refuted: _Refuted = {
+        "counterexample": {quantity: point for quantity, point in points.items() if quantity in confirmed},
+        "unconfirmed": {quantity: point for quantity, point in points.items() if quantity not in confirmed},
+    }
+    return found, refuted, differing
+
+
+def _verdict(claim: Claim, printed: Sequence[ClauseVerdict], corrected: Sequence[ClauseVerdict]) -> Verdict:
+    """Return the verdict on the printed form, where a proof and the authors' evidence for a misprint count."""
+    if claim.proof and set(printed) == {"holds"}:
+        return "proved"
+    refuted = "fails" in printed and "unconfirmed" not in printed
+    return "misprint" if claim.misprint and refuted and set(corrected) == {"holds"} else judge(printed)
+
+
+def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
+    """Say what must stand beside the verdict: that clauses are open, or what other sizes than the paper's showed.
+
+    >>> _qualifier(["holds", "open"], ""), _qualifier(["seen", "not seen", "seen"], "n = 14 for 20")
+    ('where tested', 'at these sizes (n = 14 for 20): 2 of 3 clauses seen, 1 not seen')
+    """
+    if differing:
+        not_seen = f", {count} not seen" if (count := printed.count("not seen")) else ""
+        seen = f"{printed.count('seen')} of {len(printed)} clauses seen{not_seen}"
+        return f"at these sizes ({differing}): {seen}"
+    return "where tested" if "holds" in printed and "open" in printed else ""
+
+
+def _clause_numbers(clause: Clause, measured: Measured, verdict: ClauseVerdict) -> ClauseNumbers:
     return ClauseNumbers(
         says=clause.says,
         quantity=clause.quantity,
@@ -290,7 +371,7 @@ def _clause_numbers(clause: Clause, measured: Measured) -> ClauseNumbers:
         holds_if=str(clause.holds_if),
         refuted_if=None if clause.refuting is None else str(clause.refuting),
         source=clause.source,
-        verdict=clause.verdict(measured),
+        verdict=verdict,
         corrected=clause.corrected,
     )
 
@@ -332,17 +413,21 @@ def replay(claim: Claim, found: ClaimNumbers | None, scale: Scale, context: Cont
             claim.id, scale, found is not None, missing=f"{claim.id} has no counterexample that can be replayed"
         )
     checked = check(claim, context) if found is None else found
-    points = checked.evidence.get("counterexample")
-    if points is None:
+    points = {**checked.evidence.get("counterexample", {}), **checked.evidence.get("unconfirmed", {})}
+    if not points:
         reason = f"{claim.id} has no counterexample to replay: at scale {scale} it is {checked.verdict!r}"
         return Replayed(claim.id, scale, found is not None, missing=reason)
     with single_threaded(), naming_the_extra():
-        replays = [
-            _again(claim, quantity, point, claim.replay[quantity])
-            for quantity, point in points.items()
-            if quantity in claim.replay
-        ]
-    return Replayed(claim.id, scale, found is not None, tuple(replays))
+        replays = tuple(found for _, found in _replays(claim, points))
+    return Replayed(claim.id, scale, found is not None, replays)
+
+
+def _replays(claim: Claim, points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Replay]]:
+    """Yield the number at every point that has a second route, by its quantity."""
+    routes = claim.replay or {}
+    for quantity, point in points.items():
+        if quantity in routes:
+            yield quantity, _again(claim, quantity, point, routes[quantity])
 
 
 def _again(claim: Claim, quantity: str, point: Mapping[str, Any], route: SecondRoute) -> Replay:

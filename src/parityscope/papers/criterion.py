@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -14,9 +14,12 @@ from parityscope.core.errors import InvalidInput
 from parityscope.core.statistics import Share
 from parityscope.records import Numbers
 
-Verdict = Literal["proved", "holds", "holds in part", "fails", "not testable here"]
+Verdict = Literal["proved", "holds", "misprint", "in part", "fails", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-ClauseVerdict = Literal["holds", "fails", "open"]
+# "unconfirmed": the number refutes the clause, but no second route confirms a counterexample. "seen" and "not seen"
+# stand for holds and fails where a figure was not run at the paper's own sizes.
+ClauseVerdict = Literal["holds", "fails", "open", "unconfirmed", "seen", "not seen"]
+CLAUSE_VERDICTS: tuple[ClauseVerdict, ...] = get_args(ClauseVerdict)
 
 
 class Between(NamedTuple):
@@ -123,8 +126,8 @@ class Clause:
             return self.refuted_if
         return ~self.holds_if if self.refuted_if == "otherwise" else None
 
-    def verdict(self, measured: Measured) -> ClauseVerdict:
-        """Judge what was measured; between two limits, and without a measurement, the clause stays open."""
+    def verdict(self, measured: Measured) -> Literal["holds", "fails", "open"]:
+        """Say what the number says alone; between two limits, and without a measurement, the clause stays open."""
         if self.holds_if.admits(measured):
             return "holds"
         return "fails" if self.refuting is not None and self.refuting.admits(measured) else "open"
@@ -154,20 +157,39 @@ class Criterion(Numbers):
         )
 
 
-def judge(clauses: Sequence[Clause], measured: Mapping[str, Measured]) -> Verdict:
-    """Return the verdict on a statement: all clauses hold, all that are decided fail, some of each, or none is decided.
+def rule(
+    clauses: Sequence[Clause], measured: Mapping[str, Measured], confirmed: Collection[str], *, own_sizes: bool = True
+) -> list[ClauseVerdict]:
+    """Return the verdict on every clause.
 
-    A clause that holds beside one that stays open makes "holds in part"; one that fails beside open ones, "fails".
+    A clause fails only if its quantity is among the `confirmed`, those with a counterexample that a second route
+    confirms. A figure whose rows are not of the paper's own sizes shows a clause or does not; it decides nothing.
     """
     missing = [clause.quantity for clause in clauses if clause.quantity not in measured]
     if missing:
         raise InvalidInput(f"a check must measure {missing[0]!r}, got {sorted(measured)}")
-    found = {clause.verdict(measured[clause.quantity]) for clause in clauses}
-    if found == {"holds"}:
-        return "holds"
-    if "holds" in found:
-        return "holds in part"
-    return "fails" if "fails" in found else "not testable here"
+    found: list[ClauseVerdict] = [clause.verdict(measured[clause.quantity]) for clause in clauses]
+    if not own_sizes:
+        seen: dict[ClauseVerdict, ClauseVerdict] = {"holds": "seen", "fails": "not seen"}
+        return [seen.get(one, one) for one in found]
+    return [
+        "unconfirmed" if one == "fails" and clause.quantity not in confirmed else one
+        for clause, one in zip(clauses, found, strict=True)
+    ]
+
+
+def judge(found: Collection[ClauseVerdict]) -> Verdict:
+    """Return the verdict on a statement by those on its clauses.
+
+    It fails only with a clause that fails, in part only if another one holds. Clauses that are open leave a statement
+    that otherwise holds as it is; a refutation that is not confirmed leaves it open.
+
+    >>> judge(["fails", "open"]), judge(["fails", "holds"]), judge(["holds", "open"]), judge(["holds", "unconfirmed"])
+    ('fails', 'in part', 'holds', 'open')
+    """
+    if "fails" in found:
+        return "in part" if "holds" in found else "fails"
+    return "holds" if "holds" in found and "unconfirmed" not in found else "open"
 
 
 _DRAWS = 200

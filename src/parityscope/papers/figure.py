@@ -137,12 +137,15 @@ def verdicts_on(figure_id: str, claims: Iterable[ClaimNumbers]) -> list[Finding]
     """Return the verdicts of the claims that a figure shows, as findings.
 
     >>> from types import SimpleNamespace
-    >>> claim = SimpleNamespace(figure="X", id="X-1", statement="It falls.", verdict="holds", number="3 of 3", tried="")
-    >>> verdicts_on("X", [claim])
+    >>> said = {"statement": "It falls.", "printed": "", "verdict": "holds", "qualifier": "", "number": "3 of 3"}
+    >>> verdicts_on("X", [SimpleNamespace(figure="X", id="X-1", **said)])
     [Finding(paper='It falls. (X-1)', here='holds: 3 of 3')]
     """
     return [
-        Finding(f"{claim.statement} ({claim.id})", f"{claim.verdict}: {claim.number}")
+        Finding(
+            f"{claim.printed or claim.statement} ({claim.id})",
+            f"{claim.verdict}{f', {claim.qualifier}' if claim.qualifier else ''}: {claim.number}",
+        )
         for claim in claims
         if claim.figure == figure_id
     ]

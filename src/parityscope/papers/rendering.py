@@ -13,18 +13,27 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 
 from parityscope.papers import own
-from parityscope.papers.claim import ClaimNumbers, ClauseNumbers
-from parityscope.papers.criterion import VERDICTS, Verdict
+from parityscope.papers.claim import ClaimNumbers, ClauseNumbers, CorrectedNumbers
+from parityscope.papers.criterion import CLAUSE_VERDICTS, VERDICTS, ClauseVerdict, Verdict
 from parityscope.papers.figure import PaperFigure, Scale, verdicts_on
 from parityscope.papers.registry import CLAIM_IDS, PAPERS, source_of
 from parityscope.records import Row
 
 MEANINGS: Mapping[Verdict, str] = {
     "proved": "there is a written proof, and computation agrees with it",
-    "holds": "we tried to refute it and did not succeed, which is no proof",
-    "holds in part": "some clauses hold, others fail or are left open",
-    "fails": "refuted within its own hypotheses",
-    "not testable here": "nothing that was computed decides it",
+    "holds": "we tried to refute it within its hypotheses and did not succeed, which is no proof",
+    "misprint": "false as printed, and true in the form that the authors' own text shows they meant",
+    "in part": "one clause holds and another fails",
+    "fails": "refuted within its own hypotheses by a counterexample that a second route confirms",
+    "open": "what was computed decides nothing",
+}
+_CLAUSES: Mapping[ClauseVerdict, tuple[str, str]] = {
+    "holds": ("holds", "hold"),
+    "fails": ("fails", "fail"),
+    "open": ("is left open", "are left open"),
+    "unconfirmed": ("is refuted by one route only", "are refuted by one route only"),
+    "seen": ("is seen", "are seen"),
+    "not seen": ("is not seen", "are not seen"),
 }
 IRREFUTABLE = "cannot be refuted here"
 OURS = own.PAPER.name
@@ -36,7 +45,7 @@ class Tally(NamedTuple):
     """How many statements of a paper got which verdict; those that cannot be refuted here are counted apart.
 
     >>> Tally("H1", {"holds": 2, "fails": 1}, apart=1).cells()
-    ['4', '0', '2', '0', '1', '0', '1']
+    ['4', '0', '2', '0', '0', '1', '0', '1']
     """
 
     name: str
@@ -73,19 +82,24 @@ def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
 
 
 def meaning_of(claim: ClaimNumbers) -> str:
-    """Return what a claim's verdict means, of a divided one how many clauses are on each side."""
-    if claim.verdict != "holds in part":
-        return MEANINGS[claim.verdict]
+    """Return what a claim's verdict means; where its clauses differ, also how many are on each side."""
     counts: Counter[str] = Counter(clause.verdict for clause in claim.clauses if not clause.corrected)
-    sides = {"holds": ("holds", "hold"), "fails": ("fails", "fail"), "open": ("is left open", "are left open")}
-    said = [f"{counts[side]} {words[counts[side] > 1]}" for side, words in sides.items() if counts[side]]
-    return f"of {counts.total()} clauses {', '.join(said)}"
+    if len(counts) == 1 and claim.verdict != "open":
+        return MEANINGS[claim.verdict]
+    said = [f"{counts[side]} {words[counts[side] > 1]}" for side, words in _CLAUSES.items() if counts[side]]
+    return f"{MEANINGS[claim.verdict]}: of {counts.total()} clauses {', '.join(said)}"
 
 
 def remarks(claim: ClaimNumbers) -> list[str]:
-    """Return what stands beside a verdict: that nothing here can refute the statement, how its corrected form fares."""
-    meant = [] if claim.corrected is None else [f"as meant: {claim.corrected.verdict}"]
-    return [*([] if claim.refutable else [IRREFUTABLE]), *meant]
+    """Return what stands beside a verdict: its qualifier, that nothing can refute it, how a corrected form fares."""
+    beside = [*([claim.qualifier] if claim.qualifier else []), *([] if claim.refutable else [IRREFUTABLE])]
+    if claim.corrected is not None:
+        beside.append(f"{_corrected_name(claim.corrected)}: {claim.corrected.verdict}")
+    return beside
+
+
+def _corrected_name(corrected: CorrectedNumbers) -> str:
+    return "as meant" if corrected.as_meant else "what is true instead (ours)"
 
 
 def refuted_by(claim: ClaimNumbers) -> str:
@@ -175,30 +189,36 @@ def counts_markdown(claims: Sequence[ClaimNumbers]) -> str:
     """Return the table of how many statements of each paper got which verdict.
 
     >>> counts_markdown([]).count("|")
-    18
+    20
     """
     return table_markdown(["", *TALLIED], [[tally.name, *tally.cells()] for tally in tallies(claims)], "--:")
 
 
 def claim_markdown(claim: ClaimNumbers) -> str:
-    """Return a claim in short: its verdict, where it stands, the statement, what came out, what would refute it.
+    """Return a claim in short: its verdict, where it stands, as printed and as tested, what came out, what refutes it.
 
     >>> from parityscope.papers.claim import Context, check
     >>> from parityscope.papers.registry import named_claims
     >>> print(claim_markdown(check(*named_claims(["H1-lemma-15"]), Context("smoke"))).partition("\\n")[0])
     **H1-lemma-15** *holds* · Appendix, Lemma 15
     """
-    beside = "".join(f" · {remark}" for remark in remarks(claim))
-    return (
-        f"**{claim.id}** *{claim.verdict}*{beside} · {plain(claim.where)}\n\n{plain(claim.statement)}\n\n"
-        f"- measured: {plain(claim.number)}\n- refuted if {plain(refuted_by(claim))}\n- tried: {plain(claim.tried)}"
-    )
+    beside = "".join(f" · {plain(remark)}" for remark in remarks(claim))
+    said = [f"**{claim.id}** *{claim.verdict}*{beside} · {plain(claim.where)}"]
+    if claim.printed:
+        under = f" ({plain(claim.hypotheses)})" if claim.hypotheses else ""
+        said.append(f"Printed: “{plain(claim.printed)}”{under}")
+    said.append(f"{'Tested: ' if claim.printed else ''}{plain(claim.statement)}")
+    lines = [f"ours: {claim.ours}"] if claim.ours else []
+    lines += [f"the paper's sizes: {claim.sizes}"] if claim.sizes else []
+    lines += [f"measured: {claim.number}", f"refuted if {refuted_by(claim)}", f"tried: {claim.tried}"]
+    said.append("\n".join(f"- {plain(line)}" for line in lines))
+    return "\n\n".join(said)
 
 
 def judgement_markdown(
     claim: ClaimNumbers, scale: Scale, figure_address: Callable[[str], str | None] = lambda name: None
 ) -> str:
-    """Return how a claim was judged: clause by clause, as printed and as meant, how computed, and a counterexample.
+    """Return how a claim was judged: clause by clause, as printed and as corrected, how computed, and a counterexample.
 
     Its figure is a link where it has an address, and otherwise the command that draws it.
 
@@ -208,11 +228,14 @@ def judgement_markdown(
     >>> "`parityscope claims H1-lemma-14-derivative --replay --scale smoke`" in judged
     True
     """
-    parts = [f"**Verdict**: *{claim.verdict}*, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
+    qualifier = f" ({plain(claim.qualifier)})" if claim.qualifier else ""
+    parts = [f"**Verdict**: *{claim.verdict}*{qualifier}, {meaning_of(claim)}.", _clauses(claim, corrected=False)]
     if not claim.refutable:
-        parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have been “fails”."
+        parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have spoken against it."
     if claim.corrected is not None:
-        meant = f"**As meant**: *{claim.corrected.verdict}*. {plain(claim.corrected.statement)}"
+        name = _corrected_name(claim.corrected).capitalize()
+        why = f" Why it is meant: {plain(claim.misprint)}" if claim.misprint else ""
+        meant = f"**{name}**: *{claim.corrected.verdict}*. {plain(claim.corrected.statement)}{why}"
         parts += [meant, _clauses(claim, corrected=True)]
     parts.append(f"**How it was computed**: {plain(claim.how)}")
     point = counterexample_of(claim)
@@ -284,7 +307,7 @@ def claims_markdown(
     '- *proved* there is a written proof, and computation agrees with it'
     """
     meanings = [f"- *{verdict}* {meaning}" for verdict, meaning in MEANINGS.items()]
-    apart = f"- *{IRREFUTABLE}* counted apart: no outcome of the computation would have been “fails”"
+    apart = f"- *{IRREFUTABLE}* counted apart: no outcome of the computation would have spoken against it"
     parts = [counts_markdown(claims), "\n".join([*meanings, apart])]
     for paper in PAPERS:
         of_paper = [claim for claim in claims if claim.paper == paper.name]
@@ -356,7 +379,7 @@ def marked(markdown: str) -> str:
     >>> marked("**H1-lemma-14** *fails*")
     '**H1-lemma-14** <span class="verdict fails">fails</span>'
     """
-    verdicts = "|".join((*VERDICTS, "open", IRREFUTABLE))
+    verdicts = "|".join(dict.fromkeys((*VERDICTS, *CLAUSE_VERDICTS, IRREFUTABLE)))
     as_span = r'<span class="verdict {}">\1</span>'
     return re.sub(
         rf"(?<!\*)\*({verdicts})\*(?!\*)", lambda it: it.expand(as_span.format(it[1].replace(" ", "-"))), markdown

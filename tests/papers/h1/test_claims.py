@@ -15,26 +15,26 @@ from parityscope.problems import Parity
 # Definitions aside, these are all numbered statements. Lemma 6 is printed again as Lemma 14.
 VERDICTS = {
     "H1-proposition-3-ffnn": "holds",
-    "H1-proposition-3-transformer": "holds in part",
-    "H1-proposition-4": "holds in part",
+    "H1-proposition-3-transformer": "in part",
+    "H1-proposition-4": "in part",
     "H1-theorem-5": "fails",
-    "H1-theorem-5-entries": "holds in part",
+    "H1-theorem-5-entries": "in part",
     "H1-lemma-8": "fails",
-    "H1-remark-9": "holds in part",
-    "H1-remark-10": "holds in part",
-    "H1-figure-2": "holds in part",
-    "H1-theorem-11": "holds in part",
-    "H1-remark-12": "holds in part",
+    "H1-remark-9": "in part",
+    "H1-remark-10": "in part",
+    "H1-figure-2": "in part",
+    "H1-theorem-11": "in part",
+    "H1-remark-12": "in part",
     "H1-remark-13": "proved",
     "H1-corollary-20": "proved",
-    "H1-proposition-21": "holds in part",
-    "H1-lemma-7": "holds in part",
+    "H1-proposition-21": "in part",
+    "H1-lemma-7": "in part",
     "H1-lemma-14": "holds",
     "H1-lemma-14-derivative": "fails",
     "H1-lemma-15": "holds",
-    "H1-lemma-16": "holds in part",
+    "H1-lemma-16": "in part",
     "H1-lemma-17": "fails",
-    "H1-lemma-18": "holds in part",
+    "H1-lemma-18": "in part",
     "H1-lemma-19": "fails",
 }
 CORRECTED = {
@@ -59,9 +59,7 @@ def test_verdict_at_smoke_scale(claim_id, verdict):
         assert found.evidence["counterexample"]
 
 
-@pytest.mark.parametrize(
-    "claim_id", [claim for claim, verdict in VERDICTS.items() if verdict in ("fails", "holds in part")]
-)
+@pytest.mark.parametrize("claim_id", [claim for claim, verdict in VERDICTS.items() if verdict in ("fails", "in part")])
 def test_a_counterexample_is_confirmed_by_a_second_route(claim_id):
     for replay in replayed(claim_id, smoke(claim_id)):
         assert replay.confirms, replay

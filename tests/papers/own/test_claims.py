@@ -16,7 +16,7 @@ IN_PART = ["P-theorem-5-circle", "P-samples"]
 
 @pytest.mark.parametrize("claim", named_claims(["P"]), ids=lambda claim: claim.id)
 def test_verdict_at_smoke_scale(claim):
-    verdict = "proved" if claim.id in PROVED else "holds in part" if claim.id in IN_PART else "holds"
+    verdict = "proved" if claim.id in PROVED else "in part" if claim.id in IN_PART else "holds"
     check_claim(claim.id, verdict)
 
 
@@ -33,7 +33,7 @@ def test_a_second_route_does_not_fall_for_a_planted_counterexample(claim, monkey
         for path, value in PLANTED[claim.id].false.patches.items():
             patch.setattr(path, value)
         found = check(claim, PLANTED[claim.id].false.context)
-    assert found.verdict == "fails"
+    assert {clause.verdict for clause in found.clauses} & {"fails", "unconfirmed"}
     again = replayed(claim.id, found)
     assert again
     assert not any(one.confirms for one in again), again

@@ -13,22 +13,16 @@ from parityscope.papers.w.settings import smoke
 # What was computed when this was written, where a lemma does not simply hold; a change means that the code or the
 # mathematics changed.
 EXPECTED = {
-    "W-theorem-3": "holds in part",
     "W-lemma-6": "fails",
-    "W-lemma-7": "holds in part",
+    "W-lemma-7": "in part",
     "W-lemma-9": "fails",
     "W-lemma-14": "fails",
-    "W-lemma-17": "holds in part",
+    "W-lemma-17": "in part",
     "W-lemma-18": "fails",
     "W-lemma-19": "fails",
-    "W-lemma-21": "holds in part",
-    "W-lemma-22": "holds in part",
-    "W-lemma-23": "holds in part",
-    "W-lemma-24": "holds in part",
+    "W-lemma-23": "in part",
     "W-lemma-25": "fails",
-    "W-lemma-26": "holds in part",
-    "W-lemma-27": "holds in part",
-    "W-lemma-31": "holds in part",
+    "W-lemma-31": "in part",
 }
 # Statements that are false as printed; as corrected, each holds.
 MISPRINTED = [f"W-lemma-{number}" for number in (6, 7, 9, 14, 17, 18, 19, 23, 25, 31)]
@@ -63,7 +57,7 @@ def test_nothing_else_fails():
 
 def test_only_theorem_2_cannot_be_refuted_here():
     assert [claim.id for claim in named_claims(["W"]) if not claim.refutable] == [READS_A_FIGURE]
-    assert smoke_check(READS_A_FIGURE).verdict == "not testable here"
+    assert smoke_check(READS_A_FIGURE).verdict == "open"
 
 
 def test_theorem_3_and_its_lemmas_share_their_trainings():
@@ -78,7 +72,7 @@ def test_trainings_at_other_sizes_refute_nothing():
     for claim in named_claims(["W-theorem-3", *(f"W-lemma-{number}" for number in (21, 22, 24, 26, 27))]):
         outcome = check(claim, three_steps(good=False))
         assert "fails" not in {clause.verdict for clause in outcome.clauses}
-        assert outcome.verdict == "holds in part"
+        assert (outcome.verdict, outcome.qualifier) == ("holds", "where tested")
 
 
 def test_without_a_store_a_training_is_computed_once(tmp_path):
@@ -90,16 +84,17 @@ def test_without_a_store_a_training_is_computed_once(tmp_path):
 def test_figures_without_rows_say_how_to_get_them(claim_id):
     (claim,) = named_claims([claim_id])
     outcome = check(claim, Context("demo"))
-    assert outcome.verdict == "not testable here"
+    assert outcome.verdict == "open"
     assert f"parityscope reproduce {claim_id}" in outcome.how
 
 
 def test_four_seeds_are_an_illustration_and_five_decide():
     (claim,) = named_claims(["W-figure-9"])
-    for seeds, verdict in ((4, "not testable here"), (5, "fails")):
+    for seeds, verdict in ((4, "open"), (5, "unconfirmed")):
         rows = [training(100, chain_of_thought=False, held_out=100, seed=seed) for seed in range(seeds)]
         rows += [training(None, seed=seed) for seed in range(seeds)]
-        assert check(claim, Context("demo", rows=lambda name, rows=rows: rows)).verdict == verdict
+        found = check(claim, Context("demo", rows=lambda name, rows=rows: rows))
+        assert {clause.verdict for clause in found.clauses} == {verdict}
 
 
 def test_seeds_that_disagree_leave_a_figure_open():
@@ -107,7 +102,7 @@ def test_seeds_that_disagree_leave_a_figure_open():
     rows = [training(None, chain_of_thought=False, held_out=100, seed=seed) for seed in range(6)]
     rows += [training(500 if seed % 2 else None, seed=seed) for seed in range(6)]
     by_clause = [clause.verdict for clause in check(claim, Context("demo", rows=lambda name: rows)).clauses]
-    assert by_clause == ["fails", "open"]  # half of the seeds learn with CoT
+    assert by_clause == ["unconfirmed", "open"]  # half of the seeds learn with CoT
 
 
 def test_claims_about_figures_differ_in_their_code():
@@ -122,4 +117,4 @@ def test_the_lemmas_are_all_there():
 
 def test_a_study_without_an_effect_leaves_the_language_models_open():
     for claim in named_claims(["W-figure-6", "W-figure-6-fine-tuning", "W-figure-7"]):
-        assert check(claim, study(0.0)).verdict == "not testable here"
+        assert check(claim, study(0.0)).verdict == "open"

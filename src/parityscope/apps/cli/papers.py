@@ -56,8 +56,9 @@ def claims(
 ) -> None:
     """Check the papers' statements by computation and say which hold; for a single statement, print all the evidence.
 
-    Verdicts: proved (with a written proof), holds (we tried to refute it and did not succeed), holds in part, fails
-    (with a counterexample), not testable here. A misprinted statement gets a verdict as printed, and another as meant.
+    Verdicts: proved (with a written proof), holds (we tried to refute it and did not succeed), misprint (false as
+    printed, true as the authors meant it), in part (one clause holds and another fails), fails (with a counterexample
+    that a second method confirms), open. Each statement is shown as printed, beside what was tested and what is ours.
     What would refute a statement is listed; statements that nothing computed here could refute are counted apart.
     """
     from parityscope.apps.terminal.claims import show_claim, show_claims

@@ -16,7 +16,7 @@ from parityscope.papers.claim import ClaimNumbers, Replayed
 from parityscope.papers.figure import Scale
 from parityscope.papers.rendering import IRREFUTABLE, claim_markdown, counts_markdown, judgement_markdown
 
-_COLOURS = {"proved": "green", "holds": "green", "holds in part": "yellow", "fails": "red"}
+_COLOURS = {"proved": "green", "holds": "green", "misprint": "yellow", "in part": "yellow", "fails": "red"}
 _WIDEST = 118  # longer lines are hard to read
 
 
