@@ -121,7 +121,7 @@ def uniform_gradient(
     (1/M)·E[(φ(ẑ) − x_m)·φ′(ẑ)·(x_j − ẑ)] with M tokens in sight (K, Eq. (6)); with `correlation` that of −E[x_m x̂_m].
     """
     gradient = torch.zeros(tree.k - 1, tree.tokens, dtype=torch.float64)
-    kinds: dict[tuple[object, ...], float] = {}
+    kinds: dict[tuple[tuple[int, ...], int, int, bool], float] = {}
     parents = {child: tree.d + node for node, pair in enumerate(tree.children) for child in pair}
     for node in range(tree.k - 1):
         roots = set(visible_roots(tree, node, block=block))
@@ -132,7 +132,8 @@ def uniform_gradient(
                 root, depth = parents[root], depth + 1
             kind = (heights, tree.level(root), depth, root in tree.children[node])
             if kind not in kinds:
-                kinds[kind] = _entry(link, heights, *kind[1:], own=tree.level(tree.d + node) - 1, alone=correlation)  # type: ignore[arg-type]
+                own = tree.level(tree.d + node) - 1
+                kinds[kind] = _entry(link, heights, kind[1], depth, kind[3], own=own, alone=correlation)
             gradient[node, token] = kinds[kind]
     return gradient
 
@@ -146,13 +147,14 @@ def _entry(
     """
     child = _subtree(own)
     others = list(heights)
-    marked = _subtree(height).marked[depth]
+    plus, minus = _subtree(height).marked[depth]
+    marked = plus + minus
     if of_child:
-        with_sign, with_both = np.convolve(sum(marked), child.total), np.convolve(marked[0] - marked[1], child.signed)
+        with_sign, with_both = np.convolve(marked, child.total), np.convolve(plus - minus, child.signed)
     else:
         others.remove(height)
         pair, signed = np.convolve(child.total, child.total), np.convolve(child.signed, child.signed)
-        with_sign, with_both = np.convolve(sum(marked), pair), np.convolve(sum(marked), signed)
+        with_sign, with_both = np.convolve(marked, pair), np.convolve(marked, signed)
     rest = _joint_law(tuple(others))
     with_sign, with_both = np.convolve(with_sign, rest), np.convolve(with_both, rest)
     everything = rest if of_child else np.convolve(rest, _subtree(height).total)

@@ -88,7 +88,7 @@ def stepped(
     """Return the model after one step from W = 0."""
     model = ChainTransformer(tree, link, block=block)
     with torch.no_grad():
-        model.weights += step.to(model.weights.dtype)
+        model.weights.add_(step)
     return model
 
 
@@ -137,7 +137,7 @@ def learn_end_to_end(
             missed = (_filtered(model, x[part], passing) - true[part]).square().sum() / (2 * count)
             total += torch.autograd.grad(missed, model.weights)[0]
         with torch.no_grad():
-            model.weights -= rate * total
+            model.weights.sub_(rate * total)
             if rounded:
                 model.weights.round_()
     return model
@@ -241,7 +241,7 @@ def experiment(variant: Variant, model: ChainTransformer, x: Tensor, rate: float
         curves.chain_loss.append(float(losses[0]))
         curves.answer_loss.append(float(losses[1]))
         with torch.no_grad():
-            model.weights -= (_DIRECT_RATE if variant == "direct" else 1.0) * rate * gradient
+            model.weights.sub_((_DIRECT_RATE if variant == "direct" else 1.0) * rate * gradient)
     return curves
 
 

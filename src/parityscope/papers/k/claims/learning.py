@@ -30,7 +30,7 @@ from parityscope.papers.k.training import (
 from parityscope.records import Row
 
 _SEED = 0
-_PAGE = "docs/explanation/tree-of-parities.md"
+_PAGE = "explanation/tree-of-parities.md"
 
 
 def jacobian_norms(

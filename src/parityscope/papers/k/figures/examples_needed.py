@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
+import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parityscope.core.drawing import colour, new_figure
 from parityscope.papers.figure import FigureSpec, Finding, TableColumn, fresh, table_of
 from parityscope.papers.k.chain import COSINE, QUADRATIC, ChainTransformer, ParityTree
 from parityscope.papers.k.training import (
-    VARIANTS,
-    experiment,
     fresh_answers,
     learn_end_to_end,
     learn_log_correlation,
@@ -101,7 +101,12 @@ def _descended(tree: ParityTree, count: int, seed: int) -> ChainTransformer:
     """Return the model of K's teacher forcing; the rate is K's 50 at (64, 16), by the population's first step."""
     model = ChainTransformer(tree, QUADRATIC)
     rate = 50 / 15 * (tree.k - 1) * (tree.d / 64) ** 2
-    experiment(VARIANTS[2], model, tree.draw(count, seeded_generator(seed, "data")), rate, _STEPS)
+    chain = tree.chain(tree.draw(count, seeded_generator(seed, "data")))
+    for _ in range(_STEPS):
+        loss = (model.forced(chain) - chain[:, tree.d :]).square().mean() / 2
+        (gradient,) = torch.autograd.grad(loss, model.weights)
+        with torch.no_grad():
+            model.weights.sub_(rate * gradient)
     return model
 
 
@@ -124,7 +129,7 @@ def _one_step_at(sizes: Sequence[int], hidden: Sequence[int], top: int, seeds: i
 
 
 class Growth(NamedTuple):
-    """N = constant·d^exponent by least squares, over the sizes at which N was reached.
+    """N = constant·d^exponent by least squares, over the three largest sizes at which N was reached.
 
     >>> [round(number, 6) for number in growth([(10, 200), (100, 2000)])]
     [20.0, 1.0]
@@ -136,10 +141,11 @@ class Growth(NamedTuple):
 
 def growth(reached: Sequence[tuple[int, int | None]]) -> Growth | None:
     """Fit (d, N); nothing where fewer than two sizes were reached."""
-    points = [(d, count) for d, count in reached if count is not None]
+    points = sorted((d, count) for d, count in reached if count is not None)[-3:]
     if len({d for d, _ in points}) < 2:
         return None
-    exponent, constant = np.polyfit(*np.log(np.array(points, dtype=float)).T, 1)
+    sizes, counts = np.log(np.array(points, dtype=float)).T
+    exponent, constant = np.polyfit(sizes, counts, 1)
     return Growth(float(np.exp(constant)), float(exponent))
 
 
@@ -148,8 +154,8 @@ def reached(rows: Sequence[_TrialRow]) -> list[tuple[int, int | None]]:
     return [(row.config.d, row.config.enough(row.numbers)) for row in rows]
 
 
-def _groups(rows: Sequence[_TrialRow], by: str) -> dict[object, list[_TrialRow]]:
-    found: dict[object, list[_TrialRow]] = {}
+def _groups(rows: Sequence[_TrialRow], by: str) -> dict[Any, list[_TrialRow]]:
+    found: dict[Any, list[_TrialRow]] = {}
     for row in rows:
         found.setdefault(getattr(row.config, by), []).append(row)
     return found
@@ -175,7 +181,7 @@ def _plot_begins(rows: Sequence[_TrialRow]) -> Figure:
     return figure
 
 
-def _draw_reached(ax, groups, name) -> None:  # type: ignore[no-untyped-def]  # axes, rows by anything, its label
+def _draw_reached(ax: Axes, groups: Mapping[Any, Sequence[_TrialRow]], name: Callable[[Any], str]) -> None:
     """Draw the N that was enough against d, beside d²."""
     seen = sorted({row.config.d for rows in groups.values() for row in rows})
     for place, (key, rows) in enumerate(groups.items()):
@@ -186,6 +192,8 @@ def _draw_reached(ax, groups, name) -> None:  # type: ignore[no-untyped-def]  # 
             ax.plot(*zip(*points, strict=True), "o-", color=colour(place), label=f"{name(key)}{slope}", markersize=4)
     ax.plot(seen, [d**2 for d in seen], ":", color="grey", label="d²")
     ax.set(xscale="log", yscale="log", xlabel="d", ylabel="examples for 90 % of the seeds")
+    ax.set_xticks(seen, [str(d) for d in seen])
+    ax.set_xticks([], minor=True)
     ax.legend(fontsize=8)
 
 
@@ -209,7 +217,12 @@ def _found(rows: Sequence[_TrialRow]) -> list[Finding]:
     said = "; ".join(
         f"{method}, k = {k}: {fit.constant:.2g}·d^{fit.exponent:.2f}" for (method, k), fit in fits.items() if fit
     )
-    return [Finding("(Our question.) N for 90 % of the seeds, as a power of d", said or "not reached at two sizes")]
+    return [
+        Finding(
+            "(Our question.) N for 90 % of the seeds, as a power of d at the three largest sizes",
+            said or "not reached at two sizes",
+        )
+    ]
 
 
 _TABLE = table_of(
