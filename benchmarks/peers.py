@@ -119,9 +119,10 @@ def warm_up(names):
                 print(f"{name}: {reason}", file=sys.stderr)
 
 
-def versions():
+def versions(before):
+    """Return the versions of packages, of those that are missing here the ones that stored cells were measured with."""
     names = ("scikit-learn", "skrebate", "lightgbm", "interpret-core", "shapiq", "torch", "parityscope")
-    found = {}
+    found = dict(before)
     for name in names:
         try:
             found[name] = version(name)
@@ -130,13 +131,13 @@ def versions():
     return found
 
 
-def save(path, rows):
+def save(path, rows, before):
     about = {
         "measured": time.strftime("%Y-%m-%d", time.gmtime()),
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
         "python": platform.python_version(),
-        "versions": versions(),
+        "versions": versions(before),
         "budget": BUDGET,
         "limit": LIMIT,
         "methods": list(CHOSEN),
@@ -155,7 +156,8 @@ def main():
     arguments.add_argument("--tables", type=int, default=10)
     arguments.add_argument("--most-columns", type=int, help="leave larger tables for another time")
     given = arguments.parse_args()
-    old = json.loads(given.out.read_text())["rows"] if given.out.is_file() else []
+    stored = json.loads(given.out.read_text()) if given.out.is_file() else {"rows": [], "versions": {}}
+    old = stored["rows"]
     rows = {key_of(row): row for row in old if not (given.again and row["method"] in given.only)}
     wanted = [cell for cell in cells(given.only) if cell[1].n <= (given.most_columns or cell[1].n)]
     warnings.simplefilter("ignore")
@@ -168,7 +170,7 @@ def main():
             row = rows[key] = measured(group, kind, name, given.tables)
             outcome = row.get("refused") or f"{row['found']}/{row['tables']}, {row['seconds']:.3g} s, {row['setting']}"
             print(f"{done}/{len(wanted)} {kind}: {name}: {outcome}", flush=True)
-            save(given.out, in_order(rows))
+            save(given.out, in_order(rows), stored["versions"])
 
 
 if __name__ == "__main__":

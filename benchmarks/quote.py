@@ -62,6 +62,38 @@ def with_frontier(page, measured):
     return _FRONTIER.sub(lambda match: match[1] + frontier(measured) + match[2], page)
 
 
+TABLES, PROMISES = ROOT / "benchmarks" / "fit_tables.json", DOCS / "explanation" / "what-fit-promises.md"
+_TABLES = re.compile(r"(<!-- fit:begin (?P<part>\w+) -->\n).*?(<!-- fit:end -->)", flags=re.S)
+
+
+def held_to(measured, part):
+    """Return what `benchmarks/fit_tables.py` counted: promises, false positives, or ordinary tables."""
+    if part == "promises":
+        lines = ["| planted at the promised strength | tables | found |", "|---|---|---|"]
+        some = [row for row in measured if row["name"].startswith("promise, ")]
+        lines += [f"| {row['name'].removeprefix('promise, ')} | {row['tables']} | {row['found']} |" for row in some]
+    elif part == "false":
+        lines = ["| random labels of | labelings | with a term | allowed |", "|---|---|---|---|"]
+        some = [row for row in measured if row["name"].startswith("false positives, ")]
+        lines += [
+            f"| {row['kind']} | {row['labelings']} | {row['found']} | {row['labelings'] // 100} |" for row in some
+        ]
+    else:
+        lines = ["| tables | how many | all that was planted found | anything false | median | longest |"]
+        lines.append("|---|---|---|---|---|---|")
+        for row in (row for row in measured if "longest wall" in row):
+            counts = f"{row['tables']} | {row['found']} | {row['false']}"
+            seconds = f"{row['processor']:.2g} s | {row['longest']:.2g} s"
+            named = f" (repetition named in {row['repetition named']})" if row["repetition named"] else ""
+            lines.append(f"| {row['name'].replace(' x ', ' × ')}{named} | {counts} | {seconds} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_tables(page, measured):
+    """Return the text of a page with the counts of these measurements."""
+    return _TABLES.sub(lambda match: match[1] + held_to(measured, match["part"]) + match[3], page)
+
+
 def quoted(page, results):
     """Return the text of a page with its tables from these results."""
 
@@ -81,3 +113,4 @@ if __name__ == "__main__":
     for path in PAGES:
         path.write_text(quoted(path.read_text(), stored_results(RESULTS.read_text())))
     FOUND.write_text(with_frontier(FOUND.read_text(), json.loads(FRONTIER.read_text())))
+    PROMISES.write_text(with_tables(PROMISES.read_text(), json.loads(TABLES.read_text())))

@@ -3,8 +3,8 @@
     python docs/results.py reference-output                         # the folder of `make reference`
     python docs/results.py FOLDER --scale smoke --out somewhere     # another scale, another place
 
-Writes claims.md, claims.json, figures.md and figures/*.png, and the counts that what-we-found.md quotes. Nothing is
-computed but the pictures.
+Writes claims.md, claims.json, figures.md and figures/*.png, and the tables in what-we-found.md and the letters.
+Nothing is computed but the pictures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +23,7 @@ from PIL import Image
 
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import SCALES, PaperFigure, Scale
+from parityscope.papers.figure import SCALES, Finding, PaperFigure, Scale
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.rendering import (
     OURS,
@@ -33,13 +33,15 @@ from parityscope.papers.rendering import (
     figure_markdown,
     marked,
     plain,
+    remarks,
+    table_markdown,
 )
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
 
 PAGES = Path(__file__).parent
-QUOTING = PAGES / "what-we-found.md"
-COUNTS = re.compile(r"(?<=<!-- claims:begin -->\n).*?(?=<!-- claims:end -->)", flags=re.S)
+QUOTING = (PAGES / "what-we-found.md", *sorted((PAGES / "letters").glob("*.md")))
+BLOCK = re.compile(r"(?<=<!-- (claims|figure):begin)([\w *-]*) -->\n.*?(?=<!-- \1:end -->)", flags=re.S)
 MOST_TABLE_ROWS = 60
 INTRODUCTION = """\
 Each statement stands as printed, with its hypotheses, beside what was tested and what of that is ours. Its verdict is
@@ -61,9 +63,50 @@ def main() -> None:
     arguments = parser.parse_args()
     if not (arguments.folder / "store" / "store.sqlite").exists():
         sys.exit(f"{arguments.folder} holds no rows: run `make reference` first")
-    claims = write_results(Store(arguments.folder / "store"), arguments.scale, arguments.out)
+    store = Store(arguments.folder / "store")
+    claims = write_results(store, arguments.scale, arguments.out)
     if arguments.out == PAGES / "results":
-        QUOTING.write_text(COUNTS.sub(lambda _: counts_markdown(claims) + "\n", QUOTING.read_text()))
+
+        def findings(name: str) -> Sequence[Finding]:
+            figure = load_figure(name)
+            return figure.findings(stored_rows(figure, arguments.scale, store))
+
+        for page in QUOTING:
+            page.write_text(quoting(page.read_text(), claims, findings))
+
+
+def quoting(page: str, claims: Sequence[ClaimNumbers], findings: Callable[[str], Sequence[Finding]]) -> str:
+    """Return a page whose marked tables are what the claims and the figures say now.
+
+    `<!-- claims:begin -->` counts verdicts, `<!-- claims:begin H1-lemma-8 W-lemma* -->` has a line for each of these
+    claims (with a star: of all that begin so and are refuted as printed), `<!-- figure:begin H1-success -->` has
+    the figure's findings. `<!-- claims:end -->` and `<!-- figure:end -->` end them.
+    """
+
+    def block(found: re.Match[str]) -> str:
+        kind, names = found[1], found[2].split()
+        if kind == "figure":
+            rows = [[plain(one.paper), plain(one.here)] for name in names for one in findings(name)]
+            table = table_markdown(["said", "computed here"], rows)
+        elif names:
+            shown = [claim for name in names for claim in claims if _is_named(claim, name)]
+            table = table_markdown(["statement", "verdict", "measured"], [_line_of(claim) for claim in shown])
+        else:
+            table = counts_markdown(claims)
+        return f"{found[2]} -->\n{table}\n"
+
+    return BLOCK.sub(block, page)
+
+
+def _is_named(claim: ClaimNumbers, name: str) -> bool:
+    if name.endswith("*"):
+        return claim.id.startswith(name[:-1]) and claim.verdict in ("fails", "in part", "misprint")
+    return claim.id == name
+
+
+def _line_of(claim: ClaimNumbers) -> list[str]:
+    verdict = " · ".join([claim.verdict, *remarks(claim)])
+    return [f"`{claim.id}`", plain(verdict), plain(claim.number)]
 
 
 def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:

@@ -84,7 +84,7 @@ def one_step(evidence: Evidence) -> Named:
             .replace("/", " of ")
         )
 
-    learns = "share of trials that lose less than 0.1 on every input from the examples that recover the pair"
+    learns = "share of trials that lose less than 0.1 on every input from 2000 times as many"
     return Named(
         {
             "step.fewest.d": power(few.config.n),
@@ -124,7 +124,7 @@ def chain(evidence: Evidence) -> Named:
             "chain.look.heads": ranged(row.config.training.heads for row in maps),
             "chain.look.trainings": str(len(maps)),
             "chain.lm.lower": listed(re.findall(r"lower in (\d+)%", entropy)),
-            "chain.lm.equal": listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", entropy)),
+            "chain.lm.controls": listed(re.findall(r"(\d+) of 6 controls lower", entropy)),
             "chain.three.n": str(three.n),
             "chain.three.k": str(three.k),
             "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token correct")),

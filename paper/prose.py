@@ -38,7 +38,7 @@ CONSTANTS = {
     "0.675": "1 − 0.325",
     "1.482": "1/0.675 = 1.4815",
     "1176": "6 · 14², signs with coherence 1/14k",
-    "2.8": "times the examples that recover the pair, a clause of H2-samples",
+    "2000": "times the examples that recover the pair, a clause of H2-samples",
 }
 
 

@@ -29,8 +29,10 @@ README, PAGE = PROJECT / "README.md", PROJECT / "docs" / "results" / "readme-num
 FRONTIER = PROJECT / "benchmarks" / "fit_frontier.json"
 # What is not measured but chosen or defined: sizes of examples, formulas, versions, the names of things.
 _NO_MEASUREMENT = re.compile(
-    r"\b[A-Z]\d\b|Theorem \d+|Figure \d+|arXiv [\d.v]+|2ⁿ|\bk [=≤] \d+|\b\d?k\b( − 1)?|\d?⌈[^⌉]*⌉|±1|3\.1\d\+?|"
-    r"n = [\d ⁵]+|\(\d[\d ]*, \d+\)|risk to 0\b|N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|10⁻⁹"
+    r"\b[A-Z]\d\b|(Theorem|Figure|Lemma|Proposition|Assumption|Section)s? \d+( (to|and) \d+)*|arXiv [\d.v]+|"
+    r"2ⁿ|2\^\(n/2\)|\bk [=≤] \d+|\b\d?k\b( − 1)?|\bn\^\(k−1\)|\d?⌈[^⌉]*⌉|±1|1/n|3\.1\d\+?|n = [\d ⁵]+|"
+    r"Qwen2-7B|GSM8K|parity5\+5|A = 0|(near|exactly|risk|gradient) 0\b|risk 1\b|\(\d[\d ]*, \d+\)|risk to 0\b|"
+    r"N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|95 % interval|10⁻⁹"
 )
 
 
@@ -135,8 +137,8 @@ def _chain(evidence: Evidence) -> Iterator[Quote]:
     source = "`parityscope entropy`, judged by `parityscope claims W-figure-6`"
     lower = _listed(re.findall(r"lower in (\d+)%", said))
     yield Quote(f"thought in {lower} % of heads", source)
-    equal = _listed(re.findall(r"heads, (\d+)% [^,]* at equal counts", said))
-    yield Quote(f"at equal counts of positions in {equal} %", source)
+    controls = _listed(re.findall(r"(\d+) of 6 controls lower", said))
+    yield Quote(f"by {controls} of 6 controls of ours", source)
 
 
 def _fit(_: Evidence) -> Iterator[Quote]:

@@ -17,6 +17,21 @@ settings.register_profile("parityscope", deadline=None, derandomize=True, max_ex
 settings.load_profile("parityscope")
 
 
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """Return a command in this process: its exit code, its lines, what it says on standard error."""
+    from parityscope.apps.cli import main
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["parityscope", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out.splitlines(), printed.err
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def smoke_store(tmp_path_factory):
     """Return a store of rows at smoke scale that all tests and all their workers fill and share."""

@@ -20,7 +20,7 @@ LAYERS = (
 )
 OPTIONAL = {
     "matplotlib": {"core.drawing", "fit", "papers", "apps"},
-    "jinja2": {"apps.report"},
+    "jinja2": {"apps.reproduce"},
     "distributed": {"runs"},
     "dask_jobqueue": {"runs"},
     "tensorboard": {"records"},

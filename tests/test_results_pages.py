@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -91,7 +92,37 @@ def test_an_unfinished_reproduction_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_pages_that_count_verdicts_count_the_stored_ones():
-    found = (PAGES / "what-we-found.md").read_text()
-    for tally in tallies(CHECKED):
-        assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in found, "run `make docs-results`"
+@pytest.fixture
+def results(monkeypatch):
+    """The file that writes the results pages."""
+    monkeypatch.syspath_prepend(str(PAGES))
+    return import_module("results")
+
+
+def test_pages_that_quote_say_what_the_stored_claims_and_figures_say(results):
+    figures = (RESULTS / "figures.md").read_text()
+    for page in results.QUOTING:
+        text = page.read_text()
+        # Rows are not at hand here, so a figure's findings are looked for on the page that has them.
+        written = results.BLOCK.finditer(results.quoting(text, CHECKED, lambda name: ()))
+        for old, new in zip(results.BLOCK.finditer(text), written, strict=True):
+            if old[1] == "claims":
+                assert old[0] == new[0], f"{page.name}: run `make docs-results`"
+            else:
+                lines = old[0].splitlines()[3:]
+                assert lines
+                assert not [line for line in lines if f"\n{line}\n" not in figures], f"{page.name}: `make docs-results`"
+
+
+@pytest.mark.parametrize("page", ["what-we-found.md", "explanation/three-answers.md"])
+def test_no_measured_number_stands_outside_of_a_table(results, monkeypatch, page):
+    monkeypatch.syspath_prepend(str(ROOT / "paper"))
+    readme = import_module("readme")
+
+    def loose(text):
+        prose = re.sub(r"<!-- frontier:begin.*?<!-- frontier:end", " ", results.BLOCK.sub(" ", text), flags=re.S)
+        return readme.unsupported(re.sub(r"^\|", "", prose, flags=re.M), [])
+
+    text = (PAGES / page).read_text()
+    assert loose(text) == []
+    assert loose(f"{text}\n\nIt took 47 s.\n\n| 12 of 13 |\n") == ["47", "12", "13"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from parityscope import theory
     from parityscope.core.errors import InvalidInput
-    from parityscope.fit import SparseParityClassifier
+    from parityscope.fit import SparseParityClassifier, SparseParityRegressor
     from parityscope.measures import attention_entropy
     from parityscope.models import (
         FFNN1,
@@ -47,6 +47,7 @@ __all__ = [
     "Recipe",
     "Risk",
     "SparseParityClassifier",
+    "SparseParityRegressor",
     "Triangle",
     "ZigZag",
     "attention_entropy",
@@ -62,7 +63,7 @@ __all__ = [
 
 _HOMES = {
     "core.errors": ("InvalidInput",),
-    "fit": ("SparseParityClassifier",),
+    "fit": ("SparseParityClassifier", "SparseParityRegressor"),
     "training.learning": ("LearnedRuns", "learn"),
     "measures": ("attention_entropy",),
     "models": (

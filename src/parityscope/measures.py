@@ -145,7 +145,12 @@ def attention_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*ma
     length = weights.shape[-1]
     if length < 2:
         raise InvalidInput(f"attention entropy needs at least 2 tokens, got {length}")
-    # W, Eq. (1); 0·log 0 is 0.
-    entropy = torch.special.entr(weights[..., 1:, :]).sum(-1)
+    return normalised_entropy(weights).amin(-1)  # W, Eq. (1)
+
+
+def normalised_entropy(weights: Float[Tensor, "*maps T T"]) -> Float[Tensor, "*maps T-1"]:
+    """Return H(attention at i) / log i of every token i ≥ 2."""
+    length = weights.shape[-1]
+    entropy = torch.special.entr(weights[..., 1:, :]).sum(-1)  # 0·log 0 is 0
     longest = torch.arange(2, length + 1, device=weights.device, dtype=weights.dtype).log()
-    return (entropy / longest).amin(-1)
+    return entropy / longest

@@ -32,6 +32,13 @@ def test_how_far_fit_sees_is_quoted_as_measured():
     assert quote.with_frontier(text, {**measured, "frontier": measured["frontier"][1:]}) != text
 
 
+def test_what_fit_was_held_to_is_quoted_as_measured():
+    text, measured = quote.PROMISES.read_text(), json.loads(quote.TABLES.read_text())
+    assert quote.with_tables(text, measured) == text
+    for start in ("draws", "promise", "false"):
+        assert quote.with_tables(text, [row for row in measured if not row["name"].startswith(start)]) != text
+
+
 def test_every_question_is_stored_and_every_headline_is_measured():
     assert {question for question, _ in STORED} == set(benchmark_names())
     assert {(question, one.name) for question, one in STORED} >= quote.HEADLINE

@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 
 import pytest
 import torch
@@ -68,15 +67,11 @@ def test_the_terminal_shows_both(pair):
     assert any(f"not in {STEPS * BATCH:,}" in line for line in lines)
 
 
-def test_the_command_prints_json(monkeypatch, capsys):
-    from parityscope.apps.cli import main
-
+def test_the_command_prints_json(said):
     arguments = ["chain", "--n", "6", "--k", "2", "--width", "16", "--batch", "16", "--steps", "3", "--runs", "2"]
-    monkeypatch.setattr(sys, "argv", ["parityscope", *arguments, "--json", "--quiet"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 0
-    told = json.loads(capsys.readouterr().out)
+    code, lines, _ = said(*arguments, "--json", "--quiet")
+    assert code == 0
+    told = json.loads("".join(lines))
     assert (told["n"], told["k"], [run["seed"] for run in told["runs"]]) == (6, 2, [0, 1])
     assert told["decoder"]["steps"] == 3
     assert len(told["runs"][0]["chain"]["attention"]) == 2

@@ -4,7 +4,6 @@ import csv
 import html
 import re
 import shutil
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -13,10 +12,8 @@ import pytest
 import torch
 
 from parityscope import InvalidInput
-from parityscope.apps.cli import main
 from parityscope.apps.reference import RECHECKED, reference_picture
-from parityscope.apps.report import render_report
-from parityscope.apps.reproduce import reproduce
+from parityscope.apps.reproduce import render_report, reproduce
 from parityscope.papers.claim import ClaimCheck, Context, check
 from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
 from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of
@@ -196,12 +193,9 @@ def test_a_name_brings_a_figure_with_its_claims_or_a_claim_with_its_figure():
     assert (figures, len(claims)) == (list(FIGURE_IDS), len(named_claims([])))
 
 
-def test_reproducing_a_figure_checks_its_claims(tmp_path, monkeypatch, capsys):
-    command = ["parityscope", "reproduce", "H2-parameters", "W-lemma-6", "--scale", "smoke", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0, capsys.readouterr().err
+def test_reproducing_a_figure_checks_its_claims(tmp_path, said):
+    code, _, errors = said("reproduce", "H2-parameters", "W-lemma-6", "--scale", "smoke", "--out", tmp_path)
+    assert code == 0, errors
     checked = {claim.id: claim for claim in stored_claims("smoke", Store(tmp_path / "store"))}
     shown = [claim.id for claim in figures_and_claims(["H2-parameters"])[1]]
     assert list(checked) == [*shown, "W-lemma-6"]

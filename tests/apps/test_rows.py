@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from parityscope.apps.cli import main
 from parityscope.apps.explorer.results import Results
 from parityscope.papers.claim import ClaimCheck
 from parityscope.papers.h1.figures.figure_1 import WorkedExample
@@ -60,23 +59,6 @@ PRAGMA user_version = 2;
 
 def add(store, config):
     store.add(config, config.run(), seconds=0.5)
-
-
-@pytest.fixture
-def said(monkeypatch, capsys):
-    """Return a command: its exit code, its lines, what it says on standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["parityscope", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stopped:
-            code = stopped.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out.splitlines(), printed.err
-
-    return run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parityscope.apps.terminal.claims import show_claim, show_claims, show_replays
+from parityscope.apps.terminal.tables import show_claim, show_claims, show_replays
 from parityscope.papers.claim import Again, Claim, Context, Measurement, Replay, Replayed, check
 from parityscope.papers.criterion import Clause, at_least, at_most
 
@@ -48,10 +48,7 @@ UNTESTED = replace(
     replay=None,
 )
 PROVED = replace(
-    UNTESTED,
-    id="W-lemma-0",
-    clauses=(replace(MEANT, corrected=False),),
-    proof="explanation/bounded-readout",
+    UNTESTED, id="W-lemma-0", clauses=(replace(MEANT, corrected=False),), proof="explanation/bounded-readout"
 )
 
 

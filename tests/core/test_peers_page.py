@@ -56,3 +56,17 @@ def test_a_refused_kind_counts_as_not_found_in_the_figure():
     assert points == {"auto": (1.0, True), "EBM": (pytest.approx(0.5), False)}
     unfinished = page.group_points([*rows, row("MDR")], "pairs")
     assert {name for name, *_ in unfinished} == {"auto", "EBM"}
+
+
+def test_who_wins_on_ordinary_tables():
+    ours = {"kind": "slopes", "method": "fit", "tables": 8, "seconds": 0.4, "area": 0.8, "right": 8, "false": 0}
+    trees = {"kind": "slopes", "method": "boosted trees", "tables": 8, "seconds": 0.4, "area": 0.805}
+    scan = {"kind": "slopes", "method": "plain scan of pairs", "tables": 8, "seconds": 0.1, "right": 8, "false": 0}
+    assert page.ordinary_winner([ours, trees, {**scan, "false": 3}]) == "nobody predicts better than `fit` by 0.01"
+    assert page.ordinary_winner([ours, {**trees, "area": 0.9}, scan]) == (
+        "**boosted trees predicts better** (0.900 against 0.800); plain scan of pairs is quicker (0.1 s)"
+    )
+    assert (
+        page.ordinary_table([ours, scan]).splitlines()[2]
+        == "| slopes | AUC 0.800, 8/8, 0 false, 0.4 s | 8/8, 0 false, 0.1 s |"
+    )

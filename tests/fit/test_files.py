@@ -296,7 +296,7 @@ def test_save_and_predict(table, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("support", [("a",), ("a", "b"), ("a", "b", "c", "d", "e", "f"), ()])
 def test_every_outcome_can_be_drawn(table, tmp_path, support):
     from parityscope.fit.files import fit_file
-    from parityscope.fit.picture import interaction_figure
+    from parityscope.fit.report import interaction_figure
 
     table["fault"] = table[list(support)].sum(axis=1) % 2 if support else np.random.RandomState(0).randint(2, size=400)
     table.to_csv(tmp_path / "faults.csv", index=False)

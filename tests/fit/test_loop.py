@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor
+from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor, clock
 from parityscope.fit.answer import Question, ask
-from parityscope.fit.clock import Budget
 from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 
@@ -58,16 +57,17 @@ def test_w2_what_is_known_is_taken_out_before_the_next_scan():
 @pytest.mark.parametrize("positives", [0.01, 0.03, 0.05])
 @pytest.mark.parametrize("kind", ["bits", "numbers", "text"])
 def test_w3_rare_classes_do_not_crash(positives, kind):
-    random = np.random.RandomState(0)
+    """150 rows of the rare class: fewer than the filter rows of a collision search."""
+    random, rows = np.random.RandomState(0), round(150 / positives)
     X = {
-        "bits": lambda: pd.DataFrame(random.randint(2, size=(3000, 12))),
-        "numbers": lambda: pd.DataFrame(random.randn(3000, 12)),
-        "text": lambda: pd.DataFrame(random.choice(list("abcdef"), size=(3000, 6))),
+        "bits": lambda: pd.DataFrame(random.randint(2, size=(rows, 12))),
+        "numbers": lambda: pd.DataFrame(random.randn(rows, 12)),
+        "text": lambda: pd.DataFrame(random.choice(list("abcdef"), size=(rows, 6))),
     }[kind]().rename(columns=str)
-    y = (random.rand(3000) < positives).astype(int)
+    y = (random.rand(rows) < positives).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert SparseParityClassifier(random_state=0, budget=5).fit(X, y).support_.tolist() == []
+        assert SparseParityClassifier(random_state=0, budget=2).fit(X, y).support_.tolist() == []
 
 
 def test_w3_an_xor_of_a_rare_class_is_found():
@@ -106,6 +106,23 @@ def test_w5_additive_effects_are_no_interaction(correlated):
         found = answered(*additive(seed, correlated)).interactions
         assert {one.support for one in found} == {(0,), (1,)}
         assert {one.kind for one in found} == {"main effect"}
+
+
+@pytest.mark.parametrize("kind", ["ten measurements", "two proxies", "rare signs"])
+def test_w5_a_hidden_cause_that_columns_measure_is_no_interaction(kind):
+    for seed in (1004, 1005):
+        random = np.random.RandomState(seed)
+        hidden, noise = random.randn(3000), random.randn(3000, 10)
+        if kind == "ten measurements":
+            X, chance = 0.8 * hidden[:, None] + 0.6 * noise, 1 / (1 + np.exp(-3 * hidden))
+        elif kind == "two proxies":
+            X, chance = noise, 1 / (1 + np.exp(-2 * hidden))
+            X[:, :2] = hidden[:, None] + 0.5 * random.randn(2, 3000).T
+        else:
+            X = ((hidden[:, None] > 1) & (noise < 0.5) | (noise > 1.6)).astype(int)
+            chance = np.where(hidden > 1, 0.7, 0.1)
+        answer = answered(X, random.rand(3000) < chance)
+        assert {one.kind for one in answer.interactions} == {"main effect"}
 
 
 def test_w5_strong_additive_bits_are_no_interaction():
@@ -155,22 +172,26 @@ def test_w6_groups_are_the_pieces_of_evidence():
     assert (false[True], false[False]) == (0, 6)
 
 
-def test_w7_work_not_time_ends_a_search(monkeypatch):
+@pytest.mark.parametrize("pace", [0.1, 10])
+def test_w7_work_not_time_ends_a_search(monkeypatch, pace):
+    """On a machine ten times as slow or as fast: the budget ends both searches at the same step."""
     random = np.random.RandomState(0)
     X, y = random.randint(2, size=(600, 200)), random.randint(2, size=600)
-    first = answered(X, y, budget=1)
-    slow = time.perf_counter
-    monkeypatch.setattr(time, "perf_counter", lambda: 3 * slow())  # a machine three times as slow
-    second = answered(X, y, budget=1)
+    first = answered(X, y, budget=0.3)
+    assert "not searched: " in first.skipped
+    for name in ("perf_counter", "process_time", "monotonic", "time"):
+        told = getattr(time, name)
+        monkeypatch.setattr(time, name, lambda told=told: pace * told())
+    second = answered(X, y, budget=0.3)
     assert [vars(one) for one in first.attempts] == [vars(one) for one in second.attempts]
-    assert (first.guarantee, first.skipped) == (second.guarantee, second.skipped)
+    assert (first.guarantee, first.skipped, first.work) == (second.guarantee, second.skipped, second.work)
 
 
-def test_w7_an_emergency_stop_is_said():
-    budget = Budget(1.0)
-    budget.started -= 100
-    assert budget.left < 0
-    assert budget.stopped_by_clock
+def test_w7_an_emergency_stop_is_said(monkeypatch):
+    monkeypatch.setattr(clock, "EMERGENCY", -1000.0)
+    answer = answered(np.random.RandomState(0).randint(2, size=(600, 20)), np.arange(600) % 2)
+    assert "the clock stopped the search" in answer.skipped
+    assert answer.guarantee.startswith("nothing can be promised")
 
 
 def test_w8_uneven_targets_have_a_language_of_their_own():

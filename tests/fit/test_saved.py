@@ -8,8 +8,7 @@ import pytest
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.files import fit_file
-from parityscope.fit.predicting import predict_file
-from parityscope.fit.saved import SavedModel
+from parityscope.fit.saved import SavedModel, predict_file
 
 
 @pytest.fixture(scope="module")

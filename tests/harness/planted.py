@@ -34,6 +34,7 @@ class Planted:
 
     false: World
     true: World
+    confirmed: str = "holds"  # what it says in the true world, where a clause is beyond every computation
 
 
 def all_planted() -> dict[str, Planted]:
@@ -125,12 +126,12 @@ RULES = (
     Rule("a misprint whose counterexample is not confirmed", "open", **_IN_TWO, misprint="the proof", again=0.5),
     Rule(
         "a figure that was not run at the paper's sizes, and does not show it",
-        "open, at these sizes (n = 14): 0 of 1 clauses seen, 1 not seen",
+        "open, at these sizes (n = 14): of 1 clause 1 not seen",
         differing="n = 14",
     ),
     Rule(
         "a figure that was not run at the paper's sizes, and shows it",
-        "open, at these sizes (n = 14): 1 of 1 clauses seen",
+        "open, at these sizes (n = 14): of 1 clause 1 seen",
         (OTHER,),
         differing="n = 14",
     ),

@@ -1,14 +1,13 @@
 """Real processes killed with -9 while a decoder trains: the resumed training ends with the same numbers."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from commands import ONE_THREAD, finished, wait_for
 from parityscope.papers.registry import load_figure
 from parityscope.training.checkpoint import read_tensors
 from parityscope.training.decoders import DecoderSettings
@@ -29,18 +28,11 @@ for parameter in run.model.parameters():
     digest.update(parameter.detach().numpy().tobytes())
 print(json.dumps([run.history.step, run.history.loss, run.history.accuracy, run.free_running, digest.hexdigest()]))
 """
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def start(config, place, pause):
     command = [sys.executable, "-c", CHILD, config.model_dump_json(), str(place), str(pause)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD)
-
-
-def finished(process, timeout):
-    output, errors = process.communicate(timeout=timeout)
-    assert process.returncode == 0, errors
-    return json.loads(output)
 
 
 def steps_stored(place):
@@ -49,19 +41,16 @@ def steps_stored(place):
 
 def killed_and_resumed(config, folder, pause, kill_at, timeout):
     """Return the result of a straight training and of one killed at the given numbers of stored steps."""
-    straight = finished(start(config, folder / "straight.safetensors", 1e9), timeout)
+    straight = json.loads(finished(start(config, folder / "straight.safetensors", 1e9), timeout))
     place = folder / "killed.safetensors"
     for step in kill_at:
         process = start(config, place, pause)
-        deadline = time.monotonic() + timeout
-        while steps_stored(place) < step and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert process.poll() is None, process.communicate()[1]
+        wait_for(lambda step=step: steps_stored(place) >= step, process, timeout)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         assert step <= steps_stored(place) < config.steps
-    return straight, finished(start(config, place, pause), timeout)
+    return straight, json.loads(finished(start(config, place, pause), timeout))
 
 
 def test_a_killed_decoder_resumes_to_the_same_numbers(tmp_path):

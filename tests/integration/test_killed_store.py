@@ -66,22 +66,9 @@ print(json.dumps({"kills": kills, "in_write": in_write}))
 """
 
 
-def killed_while_writing(folder, kills):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), str(kills)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+@pytest.mark.parametrize(("kills", "in_write"), [(30, 5), pytest.param(200, 50, marks=pytest.mark.long)])
+def test_kills_during_writes_lose_nothing(tmp_path, kills, in_write):
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(kills)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_thirty_kills_during_writes_lose_nothing(tmp_path):
-    assert killed_while_writing(tmp_path, 30)["in_write"] >= 5
-
-
-@pytest.mark.long
-def test_two_hundred_kills_during_writes_lose_nothing(tmp_path):
-    assert killed_while_writing(tmp_path, 200)["in_write"] >= 50
+    assert json.loads(done.stdout)["in_write"] >= in_write

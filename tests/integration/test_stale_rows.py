@@ -103,7 +103,7 @@ def test_an_engine_makes_exactly_the_rows_stale_that_can_reach_it(stale):
     plain_loops = {"H1-full-matrix", "H1-where-it-ends"}  # they visit all inputs themselves
     alone |= {"P-three-heads"}  # a flow in closed form
     assert kinds - reaching == alone | plain_loops | {"H2-parameters", "H2-samples", "H2-softmax"}
-    assert {"H1-proposition-3-ffnn", "H1-remark-9", "H2-ffnn", "P-one-step"} <= claims
+    assert {"H1-proposition-3-ffnn", "H1-remark-9", "H2-one-step", "P-one-step"} <= claims
     assert not any(name.startswith(("W-", "H1-lemma")) for name in claims)
     assert not {"P-closed-form", "P-worst-loss", "P-concavity", "H2-samples", "H1-remark-13"} & claims
 

@@ -4,24 +4,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 
 import pytest
 
+from commands import COMMAND, ONE_THREAD, mounted, started, wait_for
 from parityscope.records import Store
 from sweep_specs import PACKED, TROUBLE, contents, written
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-c", "from parityscope.apps.cli import main; main()"]
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-
-def parityscope(*arguments, env=ONE_THREAD):
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, env=env, timeout=180, check=False
-    )
+def parityscope(*arguments):
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=ONE_THREAD, timeout=180, check=False)
 
 
 def test_a_sweep_from_start_to_export(tmp_path):
@@ -62,56 +57,30 @@ def test_a_pack_that_falls_apart_is_said_also_beside_a_progress_bar(tmp_path):
         (("rows", "nowhere"), "nowhere holds no rows"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, sentence):
-    from parityscope.apps.cli import main
-
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, monkeypatch, said, arguments, sentence):
     spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
     monkeypatch.chdir(tmp_path)
-    given = [str(spec) if argument == "SPEC" else str(argument) for argument in arguments]
-    monkeypatch.setattr(sys, "argv", ["parityscope", *given])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    printed = capsys.readouterr()
-    assert stopped.value.code == 2
-    assert sentence in printed.err
-    assert printed.out == ""
+    code, lines, errors = said(*(spec if argument == "SPEC" else argument for argument in arguments))
+    assert (code, lines) == (2, [])
+    assert sentence in errors
 
 
 def test_ctrl_c_ends_the_workers_and_says_how_to_go_on(tmp_path):
-    spec, out = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x, seconds=0.4) for x in range(60)]"), tmp_path / "out"
-    process = subprocess.Popen(
-        [*COMMAND, "sweep", spec, "--workers", "2", "--out", out],
-        env=ONE_THREAD,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (
-        (out / "store" / "store.sqlite").exists() and Store(out / "store").keys("trouble")
-    ):
-        time.sleep(0.05)
+    configs = "[Point(x=x, seconds=600 * (x > 1)) for x in range(60)]"  # two are quick, no worker finishes another
+    spec, store = written(tmp_path / "spec.py", TROUBLE, configs), Store(tmp_path / "store")
+    process = started("sweep", spec, "--workers", 2, "--out", tmp_path, start_new_session=True)
+    wait_for(lambda: len(store.keys("trouble")) == 2, process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the parent and to every worker
-    pressed = time.monotonic()
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - pressed < 20
-    assert b"stopped; what was finished is stored, and the same command continues from there" in errors
-    assert b"Traceback" not in errors
-    assert output == b""
-    assert 0 < len(Store(out / "store").keys("trouble")) < 60
-
-
-def mounted(folder, *options):
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("cannot mount a small file system here")
-    return folder
+    assert "stopped; what was finished is stored, and the same command continues from there" in errors
+    assert "Traceback" not in errors
+    assert output == ""
+    assert len(store.keys("trouble")) == 2
 
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_it_has(tmp_path):
-    disk = mounted(tmp_path / "disk", "size=256k")
+    disk = mounted(tmp_path / "disk", "256k")
     try:
         spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=x) for x in range(2000)]")
         done = parityscope("sweep", spec, "--out", disk, "--pack", 20)
@@ -129,7 +98,7 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_it_has(tmp_path):
 
 
 def test_a_read_only_folder_is_one_sentence(tmp_path):
-    disk = mounted(tmp_path / "disk", "size=1M")
+    disk = mounted(tmp_path / "disk", "1M")
     try:
         spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
         assert parityscope("sweep", spec, "--out", disk).returncode == 0

@@ -1,14 +1,13 @@
 """A real scheduler and three real worker processes on loopback; one worker and the client are killed with -9."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from commands import ONE_THREAD, finished, started, wait_for
 from parityscope.records import Store
 from parityscope.runs import InProcess, load_spec, run_sweep
 from sweep_specs import TRAININGS, TROUBLE, contents, written
@@ -17,9 +16,7 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("distributed", reason="needs dask.distributed: pip install 'parityscope[cluster]'")
 
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
-SWEEP = [sys.executable, "-c", "from parityscope.apps.cli import main; main()", "sweep"]
-PATIENCE = 180
+PATIENCE = 180  # seconds
 
 
 def dask(program, *arguments):
@@ -50,29 +47,10 @@ def cluster(tmp_path):
             ended(process)
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def start(spec, out, *place):
-    return subprocess.Popen(
-        [*SWEEP, str(spec), "--out", str(out), *map(str, place)], env=ONE_THREAD, stderr=subprocess.PIPE
-    )
-
-
-def finished(process):
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors
-    return errors
-
-
 def test_a_killed_worker_and_a_killed_client_change_no_row(tmp_path, cluster):
     address, workers = cluster
     spec, out = written(tmp_path / "spec.py", TRAININGS), tmp_path / "out"
-    client = start(spec, out, "--scheduler", address)
+    client = started("sweep", spec, "--out", out, "--scheduler", address)
 
     def stored():
         return len(Store(out / "store").keys("trainings"))
@@ -85,7 +63,7 @@ def test_a_killed_worker_and_a_killed_client_change_no_row(tmp_path, cluster):
     client.communicate()
     resumed_from = stored()
     assert resumed_from < 48, "the sweep was over before it could be killed"
-    finished(start(spec, out, "--scheduler", address))
+    finished(started("sweep", spec, "--out", out, "--scheduler", address))
     run_sweep(load_spec(spec), Store(tmp_path / "clean"), InProcess())
     survived, clean = contents(out / "store"), contents(tmp_path / "clean")
     assert len(survived) == 48
@@ -95,22 +73,23 @@ def test_a_killed_worker_and_a_killed_client_change_no_row(tmp_path, cluster):
 def test_failures_are_stored_and_ctrl_c_ends_cleanly_on_a_cluster(tmp_path, cluster):
     address, _ = cluster
     configs = '[Point(x=1), Point(x=2, what="raise"), *(Point(x=x, seconds=0.5) for x in range(3, 60))]'
-    client = start(written(tmp_path / "spec.py", TROUBLE, configs), tmp_path, "--scheduler", address)
+    spec = written(tmp_path / "spec.py", TROUBLE, configs)
+    client = started("sweep", spec, "--out", tmp_path, "--scheduler", address)
     store = Store(tmp_path / "store")
     wait_for(lambda: len(store.keys("trouble")) >= 4 and store.keys("trouble", failed=True))
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=PATIENCE)
     assert client.returncode == 130, errors
-    assert b"stopped; what was finished is stored, and the same command continues from there" in errors
-    assert b"Traceback" not in errors
+    assert "stopped; what was finished is stored, and the same command continues from there" in errors
+    assert "Traceback" not in errors
     (failed,) = store.rows("trouble", failed=True)
     assert "ValueError: no answer for 2" in failed.traceback
 
 
 def test_nobody_at_the_address_is_one_sentence(tmp_path):
     spec = written(tmp_path / "spec.py", TROUBLE, "[Point(x=1)]")
-    client = start(spec, tmp_path, "--scheduler", "tcp://127.0.0.1:9")
+    client = started("sweep", spec, "--out", tmp_path, "--scheduler", "tcp://127.0.0.1:9")
     _, errors = client.communicate(timeout=PATIENCE)
     assert client.returncode == 2
-    assert b"no Dask scheduler answers at tcp://127.0.0.1:9" in errors
-    assert b"Traceback" not in errors
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in errors
+    assert "Traceback" not in errors

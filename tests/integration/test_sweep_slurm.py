@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
 import slurm_cluster
+from commands import finished, started
 from parityscope.records import Store
 from slurm_cluster import wait_for
 from sweep_specs import TROUBLE, contents, written
@@ -16,8 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(slurm_cluster.MISSING), 
 
 pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: pip install 'parityscope[cluster]'")
 
-SWEEP = [sys.executable, "-c", "from parityscope.apps.cli import main; main()", "sweep"]
-
 
 class SlurmSweep:
     """A sweep under way: its process, its store, and the jobs that it submitted."""
@@ -25,15 +22,9 @@ class SlurmSweep:
     def __init__(self, slurm, folder, configs, *options):
         self.slurm, self.before = slurm, slurm.jobs()
         self.spec, self.store = written(folder / "spec.py", TROUBLE, configs), Store(folder / "store")
-        command = [*SWEEP, self.spec, "--slurm", "--slurm-option", "interface=lo", "--out", folder, *options]
-        self.process = subprocess.Popen(
-            list(map(str, [*command, "--slurm-option", f"local_directory={folder}"])),
-            cwd=folder,
-            env={**slurm.env, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = ["sweep", self.spec, "--slurm", "--slurm-option", "interface=lo", "--out", folder, *options]
+        command += ["--slurm-option", f"local_directory={folder}"]
+        self.process = started(*command, cwd=folder, env={**slurm.env, "OMP_NUM_THREADS": "1"})
 
     def jobs(self, *states):
         new = {job: state for job, state in self.slurm.jobs().items() if job not in self.before}
@@ -51,8 +42,7 @@ class SlurmSweep:
         return self.process.returncode, printed, errors
 
     def rows_elsewhere(self, folder):
-        command = [*SWEEP, self.spec, "--out", folder, "--pack", "3", "--workers", "4"]
-        subprocess.run(command, check=True, capture_output=True)
+        finished(started("sweep", self.spec, "--out", folder, "--pack", 3, "--workers", 4))
         return contents(folder / "store")
 
 

@@ -67,7 +67,9 @@ def test_unknown_precision_and_device_are_refused(tmp_path):
 
 
 # Most numbers of the second are its embeddings, which are packed to 8 bits.
-KINDS = {"smollm2": "4-bit GGUF (Q4_1), unpacked to float32", "gemma3": "8-bit GGUF (Q8_0), unpacked to float32"}
+KINDS = {
+    name: f"GGUF (most numbers {kind}), unpacked to float32" for name, kind in (("smollm2", "Q4_1"), ("gemma3", "Q8_0"))
+}
 
 
 @pytest.mark.long

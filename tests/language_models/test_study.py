@@ -1,24 +1,17 @@
 """From a model folder and a file of problems to stored rows, figures, JSON and verdicts."""
 
 import json
-import sys
 
 import pytest
 import torch
 
 from parityscope import InvalidInput, attention_entropy
-from parityscope.apps.cli import main
 from parityscope.apps.reproduce import reproduce
 from parityscope.core.drawing import themed
 from parityscope.language_models import study as entropy_study
 from parityscope.language_models.loading import load_language_model
 from parityscope.language_models.measures import MATCHED, MEASURES, PAPER, measure_problems
-from parityscope.language_models.study import (
-    EntropyStudy,
-    ProblemReading,
-    run_study,
-    study_json,
-)
+from parityscope.language_models.study import EntropyStudy, ProblemReading, run_study, study_json
 from parityscope.language_models.word_problems import OWN_PROBLEMS, VARIANTS, WordProblem, read_word_problems
 from parityscope.papers.claim import check
 from parityscope.papers.registry import named_claims
@@ -160,14 +153,14 @@ def test_the_report_draws_stored_studies_and_says_how_to_make_them(folders, tmp_
 
 
 EVERYWHERE = (-0.1, -0.1, -0.1)
-# How much CoT lowers the minimum, at equal counts, and against shuffled words; the verdicts on Figures 6 and 7.
+# How much CoT lowers the minimum, at equal counts, and against shuffled words; what Figures 6 and 7 show of it in a
+# model that is not the paper's, and how many of six controls are lower too.
 EFFECTS = [
-    (EVERYWHERE, "holds", "holds"),
-    ((-0.1, 0.0, -0.1), "holds", "holds"),  # a minimum over more positions, and nothing else
-    ((-0.1, -0.1, 0.0), "holds", "holds"),  # but so are the words in random order
-    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), "holds", "open"),  # one layer goes the other way
-    ((0.1, 0.0, 0.0), "open", "open"),
-    ((0.0, 0.0, 0.0), "open", "open"),
+    (EVERYWHERE, ["seen", "seen"], ["seen"], 1),
+    ((-0.1, 0.0, -0.1), ["seen", "seen"], ["seen"], 0),  # a minimum over more positions, and nothing else
+    ((torch.tensor([-0.1, -0.1, 0.02])[:, None], -0.1, -0.1), ["seen", "seen"], ["seen"], 1),
+    ((0.1, 0.0, 0.0), ["not seen", "not seen"], ["not seen"], 0),
+    ((0.0, 0.0, 0.0), ["open", "open"], ["open"], 0),
 ]
 
 
@@ -182,37 +175,32 @@ def planted(effects, problems=40):
     return values
 
 
-@pytest.mark.parametrize(("effects", "figure_6", "figure_7"), EFFECTS)
-def test_verdicts_follow_the_numbers(effects, figure_6, figure_7, folders, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("effects", "figure_6", "figure_7", "controls"), EFFECTS)
+def test_clauses_follow_the_numbers(effects, figure_6, figure_7, controls, folders, tmp_path, monkeypatch):
     values = iter(planted(effects))
     monkeypatch.setattr(entropy_study, "measure_problems", lambda *_: next(values)[None])
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
     run_study(folders[:1], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
     context = claims_context("smoke", tmp_path)
     found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
-    assert {name: outcome.verdict for name, outcome in found.items()} == {
+    assert {name: [clause.verdict for clause in outcome.clauses] for name, outcome in found.items()} == {
         "W-figure-6": figure_6,
         "W-figure-7": figure_7,
     }
-    assert all("first (float32)" in outcome.number for outcome in found.values())
+    assert all(outcome.verdict == "open" and "(first)" in outcome.qualifier for outcome in found.values())
+    assert f"; {controls} of 6 controls lower on average: mean " in found["W-figure-6"].number
 
 
-def test_a_clause_holds_only_if_it_does_for_every_model(folders, tmp_path, monkeypatch):
-    """Two studies: what is true of one model and not of the other is true in part."""
+def test_a_clause_is_seen_only_if_it_is_in_every_model(folders, tmp_path, monkeypatch):
     problems = [WordProblem(f"{index}?", "so\n#### 1", "1") for index in range(40)]
-    for name, effects in zip(folders, (EVERYWHERE, (-0.1, 0.1, -0.1)), strict=True):
+    for name, effects in zip(folders, (EVERYWHERE, (0.1, 0.1, -0.1)), strict=True):
         values = iter(planted(effects))
         monkeypatch.setattr(entropy_study, "measure_problems", lambda *_, values=values: next(values)[None])
         run_study([name], problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
-    context = claims_context("smoke", tmp_path)
-    found = {claim.id: check(claim, context) for claim in named_claims(["W-figure-6", "W-figure-7"])}
-    assert {name: outcome.verdict for name, outcome in found.items()} == {
-        "W-figure-6": "open",
-        "W-figure-7": "holds",
-    }
-    verdicts = [clause.verdict for clause in found["W-figure-6"].clauses]
-    assert verdicts == ["holds", "holds", "unconfirmed", "holds"]
-    assert all(f"{name} (float32)" in one.number for one in found.values() for name in ("first", "second"))
+    (claim,) = named_claims(["W-figure-6"])
+    found = check(claim, claims_context("smoke", tmp_path))
+    assert [clause.verdict for clause in found.clauses] == ["not seen", "not seen"]
+    assert all(f"{name}: lower in" in found.number for name in ("first", "second"))
 
 
 def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
@@ -224,7 +212,7 @@ def test_fine_tuning_is_judged_on_two_models(folders, tmp_path, monkeypatch):
     (claim,) = named_claims(["W-figure-6-fine-tuning"])
     assert check(claim, claims_context("smoke", tmp_path)).verdict == "open"
     run_study(folders, problems, load_language_model, data="planted", store=Store(tmp_path / "store"))
-    assert check(claim, claims_context("smoke", tmp_path)).verdict == "holds"
+    assert {clause.verdict for clause in check(claim, claims_context("smoke", tmp_path)).clauses} == {"seen"}
 
 
 def test_few_problems_decide_nothing(folders, tmp_path):
@@ -235,24 +223,16 @@ def test_few_problems_decide_nothing(folders, tmp_path):
         assert "parityscope entropy --model" in outcome.how
 
 
-def run_cli(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["parityscope", "entropy", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    printed = capsys.readouterr()
-    return stopped.value.code, printed.out, printed.err
-
-
 @pytest.mark.slow
-def test_the_command_prints_a_table_and_stores_rows(folders, tmp_path, monkeypatch, capsys):
-    code, out, _ = run_cli(monkeypatch, capsys, "--model", folders[0], "--limit", 2, "--out", tmp_path)
+def test_the_command_prints_a_table_and_stores_rows(folders, tmp_path, said):
+    code, lines, _ = said("entropy", "--model", folders[0], "--limit", 2, "--out", tmp_path)
     assert code == 0
-    assert "first (float32) on 2 problems of word_problems.jsonl" in out
-    assert "min (Eq. 1)" in out
+    assert any("first (float32) on 2 problems of word_problems.jsonl" in line for line in lines)
+    assert any("min (Eq. 1)" in line for line in lines)
     assert len(Store(tmp_path / "store").rows_of(ProblemReading)) == 2
     assert (tmp_path / "figures" / "W-figure-7.svg").exists()
-    code, out, _ = run_cli(monkeypatch, capsys, "--model", folders[0], "--limit", 3, "--out", tmp_path, "--json")
-    assert json.loads(out)["problems"] == 3
+    _, lines, _ = said("entropy", "--model", folders[0], "--limit", 3, "--out", tmp_path, "--json")
+    assert json.loads("".join(lines))["problems"] == 3
     assert len(Store(tmp_path / "store").rows_of(ProblemReading)) == 3
 
 
@@ -267,12 +247,12 @@ def test_the_command_prints_a_table_and_stores_rows(folders, tmp_path, monkeypat
         (("--model", "{model}", "--dtype", "int3"), "unknown dtype 'int3'"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments, sentence, folders, tmp_path, monkeypatch, capsys):
+def test_bad_input_is_one_sentence(arguments, sentence, folders, tmp_path, said):
     empty = tmp_path / "empty.csv"
     empty.touch()
     (tmp_path / "folder").mkdir()
     filled = [part.format(tmp=tmp_path / "folder", model=folders[0], empty=empty) for part in arguments]
-    code, out, err = run_cli(monkeypatch, capsys, *filled)
-    assert (code, out) == (2, "")
-    assert sentence in err
-    assert "Traceback" not in err
+    code, lines, errors = said("entropy", *filled)
+    assert (code, lines) == (2, [])
+    assert sentence in errors
+    assert "Traceback" not in errors

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from parityscope.core.errors import MissingExtra
+from parityscope.papers import paper_of
 from parityscope.papers.claim import Again, Claim, ClaimCheck, Context, Measurement, check
 from parityscope.papers.criterion import Clause, at_least
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, named_claims
-from parityscope.papers.rendering import page_of
+from parityscope.papers.rendering import OURS, page_of
 from parityscope.papers.results import claim_check
 from parityscope.records import Store
 from parityscope.runs import training
@@ -212,6 +213,13 @@ def test_claims_are_well_formed(claim_id):
     assert set(claim.replay or ()) <= {clause.quantity for clause in claim.clauses}
     assert any(not clause.corrected for clause in claim.clauses)
     assert claim.proof is None or (ROOT / page_of(claim.proof).partition("#")[0]).is_file()
+
+
+@pytest.mark.parametrize("claim_id", [name for name in CLAIM_IDS if paper_of(name) != OURS])
+def test_statements_of_papers_are_quoted(claim_id):
+    (claim,) = named_claims([claim_id])
+    assert claim.printed
+    assert len(claim.printed) <= 700, "the words or the formula, not the page"
 
 
 @pytest.mark.parametrize("claim_id", CLAIM_IDS)

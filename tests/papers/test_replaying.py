@@ -61,7 +61,9 @@ def test_the_clause_may_be_asked_about_something_else_than_the_number(judged, co
 
 def test_only_a_clause_that_fails_has_a_counterexample():
     assert check(claim_of(0.5), Context()).evidence == {}
-    assert check(claim_of(3.0), Context()).evidence == {"counterexample": {"number": {"half": 1.5, "value": 3.0}}}
+    assert check(claim_of(3.0), Context()).evidence == {
+        "counterexample": {"number": {"half": 1.5, "value": 3.0, "confirmed": {"value": 3.0, "by": "doubling"}}}
+    }
 
 
 def test_nothing_to_replay_is_a_sentence():

@@ -244,10 +244,7 @@ def test_neither_imports_nor_the_seed_of_hashes_nor_the_folder_matter(hash_of, t
             text=True,
             check=True,
         ).stdout
-        for modules, folder, seed in [
-            ((), tmp_path, "1"),
-            (("lab.bases", "lab.main"), elsewhere, "2"),
-        ]
+        for modules, folder, seed in [((), tmp_path, "1"), (("lab.bases", "lab.main"), elsewhere, "2")]
     ]
     assert printed == [f"{here}\n"] * 2
 

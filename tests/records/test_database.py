@@ -254,10 +254,7 @@ def test_a_store_can_be_read_where_it_cannot_be_written(shown, journal, monkeypa
     for n in (1, 2):
         add(Store(shown), n)
     lock(shown)
-    assert read_by_another(shown) == [
-        "[1, 2] {'demo': 2} {}",
-        *[f"{shown / 'store.sqlite'} {REFUSED}"] * 3,
-    ]
+    assert read_by_another(shown) == ["[1, 2] {'demo': 2} {}", *[f"{shown / 'store.sqlite'} {REFUSED}"] * 3]
 
 
 def test_rows_that_are_still_in_the_log_are_read_too(shown):

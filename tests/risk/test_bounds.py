@@ -11,7 +11,7 @@ from mpmath import iv, mp, mpf
 from additive_model import AdditiveModel
 from parityscope import Cosine, Parity, Triangle, ZigZag, population_risk
 from parityscope.risk.engines import spectral
-from parityscope.risk.pieces import fitted
+from parityscope.risk.pieces import represent
 from parityscope.risk.pieces.rounding import UNIT, chain
 
 
@@ -81,14 +81,14 @@ def test_the_constants_of_the_spectral_bound_in_intervals():
 @pytest.mark.parametrize("at", [-4.0, -0.5, 0.0, 2.0, 6.0])
 @pytest.mark.parametrize(("across", "up"), [(0.4, 0.1), (1.0, 1.4), (2.0, 2.9), (3.0, 3.5)])
 def test_the_bernstein_maximum_of_softplus_holds_in_intervals(at, across, up):
-    bound = fitted._softplus_peak(at, 1.0, across, up)
+    bound = represent._softplus_peak(at, 1.0, across, up)
     for turn in range(64):
         angle = 2 * iv.pi * turn / 64
         w = iv.mpc(at + across * iv.cos(angle), up * iv.sin(angle))
         if up >= np.pi and abs(at) <= across:
             assert bound == np.inf
             return
-        value = fitted._softplus(np.array([complex(float(w.real.mid), float(w.imag.mid))]))[0]
+        value = represent._softplus(np.array([complex(float(w.real.mid), float(w.imag.mid))]))[0]
         assert abs(value) <= bound
 
 

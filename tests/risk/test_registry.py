@@ -11,7 +11,7 @@ from parityscope.risk.cards import ENGINE_NAMES, engine_help, engine_table
 from parityscope.risk.engine import Job
 from parityscope.risk.law import law_of
 from parityscope.risk.losses import named_loss
-from parityscope.risk.registry import REGISTRY
+from parityscope.risk.population import REGISTRY
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "engines.md"
 

@@ -22,11 +22,13 @@ def test_a_seed_gives_the_same_numbers_alone_or_in_a_batch(name):
         assert alone.steps[0] == together.steps[seed]
 
 
-def test_a_seed_gives_the_same_numbers_from_samples_too():
-    problems = draw_problems(11, 3, range(4))
-    together = learn(problems, seeds=range(4), samples=500)
-    alone = learn([problems[2]], seeds=[2], samples=500)
+@pytest.mark.parametrize(("k", "examples"), [(3, {"samples": 500}), (2, {"batch": 128})])
+def test_a_seed_gives_the_same_numbers_from_examples_too(k, examples):
+    problems = draw_problems(10, k, range(4))
+    together, alone = learn(problems, seeds=range(4), **examples), learn([problems[2]], seeds=[2], **examples)
     assert torch.allclose(alone.attention[0], together.attention[2], atol=1e-9, rtol=0)
+    assert alone.steps[0] == together.steps[2]
+    assert together.learned.all()
 
 
 @pytest.mark.parametrize(("n", "k"), [(12, 2), (12, 3), (16, 5), (20, 10), (40, 4), (100, 5)])
@@ -187,15 +189,6 @@ def test_one_problem_per_seed():
         learn(draw_problems(8, 2, range(2)), seeds=range(3))
     with pytest.raises(InvalidInput, match="must share n and k"):
         learn([Parity(8, (0, 1)), Parity(8, (0,))], seeds=range(2))
-
-
-def test_fresh_examples_give_the_same_numbers_alone_or_in_a_batch_and_learn():
-    problems = draw_problems(10, 2, range(4))
-    together = learn(problems, seeds=range(4), batch=128)
-    alone = learn([problems[2]], seeds=[2], batch=128)
-    assert torch.allclose(alone.attention[0], together.attention[2], atol=1e-9, rtol=0)
-    assert alone.steps[0] == together.steps[2]
-    assert together.learned.all()
 
 
 @pytest.mark.parametrize(

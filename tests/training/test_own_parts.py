@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -18,10 +19,13 @@ from parityscope.training import checkpoint
 from parityscope.training.build import build_model
 from parityscope.training.descent import make_optimiser, step_scale
 from parityscope.training.parts import OwnPart
+from parityscope.training.recipes import Recipe
 from parityscope.training.sources import population_objective
 
 SEEDS = range(4)
 PROBLEMS = draw_problems(12, 3, SEEDS)
+*ALL_BUT_LAST, LAST = map(repr, get_args(get_args(Recipe.model_fields["readout"].annotation)[0]))
+READOUTS = f"{', '.join(ALL_BUT_LAST)} or {LAST}"
 OWN = {
     "code": {"positions": own_parts.gaussian},
     "code with an argument": {"positions": partial(own_parts.gaussian), "numbers_per_head": 30},
@@ -159,7 +163,7 @@ def no_optimiser(parameters):
         ({"readout": lambda k: k}, "must be a Readout, or return one for k = 3"),
         ({"readout": Trained()}, "a readout is frozen"),
         ({"optimiser": no_optimiser}, "made a str: an optimiser has zero_grad, step"),
-        ({"readout": "sinus"}, "recipe field readout = 'sinus': input should be 'zig-zag', 'cosine' or 'triangle'"),
+        ({"readout": "sinus"}, f"recipe field readout = 'sinus': input should be {READOUTS}"),
         ({"readout": own_parts.Steep(), "samples": 50}, "set wide_phase=False for another readout"),
         ({"loss": "log-correlation", "samples": 50}, "log-correlation needs the population"),
         ({"model": ParityTransformer(11, 3)}, "the model is for n = 11, k = 3, the problem has n = 12, k = 3"),

@@ -12,13 +12,7 @@ from parityscope.problems import draw_examples, seeded_generator
 from parityscope.risk import law_of
 from parityscope.risk.engines.closed_form import exact_correlation
 from parityscope.risk.losses import named_loss
-from parityscope.training.sources import (
-    Source,
-    online_objective,
-    population_objective,
-    sample_objective,
-    widened_score,
-)
+from parityscope.training.sources import Source, online_objective, population_objective, sample_objective, widened_score
 from parityscope.training.steps.log_attention import log_correlation
 
 FRESH = range(1000, 1008)

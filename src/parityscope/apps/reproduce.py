@@ -1,30 +1,85 @@
-"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date."""
+"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date.
+
+The report is one self-contained HTML file, readable offline, by mail, on a phone and in print.
+"""
 
 from __future__ import annotations
 
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import parityscope
 from parityscope.apps.reference import RECHECKED, reference_picture
-from parityscope.core.errors import InvalidInput
+from parityscope.core.drawing import Pictures, drawn, write_pictures
+from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.core.files import write_atomically
-from parityscope.papers.claim import Claim
+from parityscope.papers.claim import Claim, ClaimNumbers
 from parityscope.papers.figure import PaperFigure, Scale, Stage
 from parityscope.papers.registry import load_figure
-from parityscope.papers.rendering import figure_markdown
+from parityscope.papers.rendering import claims_markdown, duration, figure_markdown, to_html
 from parityscope.papers.results import check_with_rows, checks_of, needs_of, stored_claims, stored_rows, work_of
 from parityscope.records import Store
 from parityscope.records.export import write_numbers
 from parityscope.runs import InProcess, Launcher, SweepProgress, Work, run_together
 from parityscope.training.checkpoint import checkpoints_in
 
-if TYPE_CHECKING:
-    from parityscope.apps.report import Section
+with naming_the_extra():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+_SHOWN = ("torch", "python", "machine", "cpu")  # of the versions, in the head of the page
+
+
+@dataclass(frozen=True)
+class Section:
+    """One figure in the report; what stands below the picture is Markdown, given all verdicts."""
+
+    figure_id: str
+    title: str
+    markdown: Callable[[Sequence[ClaimNumbers]], str]
+    scale: Scale
+    pictures: Pictures
+    reference: bytes | None = None  # the shipped figure, where this one shows less
+    seconds: float = 0.0
+    finished: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_report(
+    sections: Sequence[Section], scale: Scale, claims: Sequence[ClaimNumbers] = (), missing: Sequence[str] = ()
+) -> str:
+    """Return the whole page, which loads nothing from anywhere; `missing` are the titles of what is still to come."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = lambda png: "data:image/png;base64," + b64encode(png).decode()
+    environment.filters["date"] = lambda at: datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    environment.filters["duration"] = duration
+    environment.filters["html"] = lambda markdown: Markup(to_html(markdown))
+    shown = {section.figure_id for section in sections}
+    return environment.get_template("report.html.jinja").render(
+        sections=sections,
+        claims=claims,
+        claims_text=claims_markdown(claims, scale, lambda name: f"#{name}" if name in shown else None),
+        first_of_paper={claim.paper: claim.id for claim in reversed(claims)},
+        missing=missing,
+        scale=scale,
+        version=parityscope.__version__,
+        versions={name: value for name, value in sections[-1].versions.items() if name in _SHOWN} if sections else {},
+        finished=max((section.finished for section in sections), default=0.0),
+        seconds=sum(section.seconds for section in sections),
+    )
+
 
 _REPORT_SECONDS = 5.0  # a report of 36 figures takes a moment to write
 
@@ -48,8 +103,6 @@ def reproduce(
     computed again, so an interrupted reproduction goes on where it stopped. The report's table shows every claim that
     was ever checked in `out` at this scale.
     """
-    import parityscope.apps.report  # noqa: F401  # now, since hours would be lost if its template library were missing
-
     whole = _Reproduction([load_figure(name) for name in figure_ids], scale, out, list(claims), on_stage)
     checkpoints = whole.store.path / "checkpoints"
     try:
@@ -125,7 +178,6 @@ class _Reproduction:
 
     def write_report(self) -> None:
         """Write the report of what is there."""
-        from parityscope.apps.report import render_report
 
         missing = [figure.TITLE for figure in self.figures if figure.ID not in self.sections]
         shown = [self.sections[one.ID] for one in self.figures if one.ID in self.sections]
@@ -180,9 +232,6 @@ class _Reproduction:
 
 def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Section:
     """Draw a figure from disk alone, write it with the numbers it shows, and return its part of the report."""
-    from parityscope.apps.report import Section
-    from parityscope.core.drawing import drawn, write_pictures
-
     rows = stored_rows(figure, scale, store)
     pictures = drawn(figure.plot, rows)
     write_pictures(pictures, out / "figures", figure.ID)

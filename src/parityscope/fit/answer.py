@@ -14,21 +14,20 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.bits.blocks import indistinguishable
-from parityscope.fit.clock import Budget, Progress, seconds_of
-from parityscope.fit.diary import Attempt, Diary
+from parityscope.fit.clock import Attempt, Budget, Diary, Progress, seconds_of
 from parityscope.fit.evidence import promise
-from parityscope.fit.evidence.duplicates import Repetition, repetition
-from parityscope.fit.evidence.evidence import p_text
+from parityscope.fit.evidence.evidence import Repetition, p_text, repetition
 from parityscope.fit.evidence.score import Target, regression
 from parityscope.fit.interactions.interaction import SOLVERS, Candidate, Solver
-from parityscope.fit.interactions.terms import Cell, Term, kind_of, told_together, truth_table
+from parityscope.fit.interactions.terms import Combination, Term, kind_of, told_together, truth_table
 from parityscope.fit.known import Known
 from parityscope.fit.loop import run
-from parityscope.fit.model import AdditiveModel, Quality, fit_model, gain, quality, split
-from parityscope.fit.tables.column import Column
+from parityscope.fit.model import FittedModel, Quality, fit_model, gain, quality, split
+from parityscope.fit.tables.column import SearchedColumn
 
 _Z = 1.96
 _EVEN = 0.2
+_READ_SECONDS = 12e-9  # nominal, to turn a number into bits
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Answer:
     """
 
     interactions: tuple[Term, ...]  # all of them, the largest share of explained deviance first
-    model: AdditiveModel
+    model: FittedModel
     share: float  # of the second class, or the mean of a measured target
     log_p: float
     noise_rate: float
@@ -91,6 +90,7 @@ class Answer:
     repeated: str = ""  # a sentence about rows that repeat others, if they do
     candidate: tuple[int, ...] | None = None  # when nothing was found: the columns nearest to it, which log_p is of
     strongest: float = 0.0  # the largest correlation with the target that any proposed parity had
+    work: float = 0.0  # nominal seconds of the search
 
     @property
     def support(self) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ class Answer:
         return self.interactions[0].bits if self.interactions else ()
 
     @property
-    def truth_table(self) -> list[Cell]:
+    def truth_table(self) -> list[Combination]:
         """The combinations of values of the first term."""
         return self.interactions[0].truth_table if self.interactions else []
 
@@ -131,7 +131,7 @@ class Answer:
         """What to say when nothing was found."""
         return f"{self.reason}; predict gives the {'mean' if self.model.measured else 'majority class'}"
 
-    def tie_sentences(self, columns: Sequence[Column]) -> list[str]:
+    def tie_sentences(self, columns: Sequence[SearchedColumn]) -> list[str]:
         """Return a sentence for every found column that has copies."""
         return [
             f"{', '.join(columns[other].name for other in others)} and {columns[column].name} agree (or disagree) on "
@@ -155,13 +155,13 @@ def two_classes(y: ndarray, name: str = "y") -> tuple[ndarray, Int8[ndarray, " r
     return classes, (2 * codes - 1).astype(np.int8)
 
 
-def plain_columns(count: int) -> list[Column]:
+def plain_columns(count: int) -> list[SearchedColumn]:
     """Return what columns without names are called.
 
     >>> plain_columns(4)[3].name
     'column 3'
     """
-    return [Column(f"column {place}", place) for place in range(count)]
+    return [SearchedColumn(f"column {place}", place) for place in range(count)]
 
 
 def ask(
@@ -169,7 +169,7 @@ def ask(
     X: ndarray,
     labels: ndarray,
     random: np.random.RandomState,
-    columns: Sequence[Column] | None = None,
+    columns: Sequence[SearchedColumn] | None = None,
     progress: Progress | None = None,
     unordered: frozenset[int] = frozenset(),
     *,
@@ -202,6 +202,7 @@ def ask(
     known = Known.of(
         X, target, sizes, question.k is not None, question.alpha, covariates=covariates, unordered=unordered
     )
+    budget.charge(_READ_SECONDS * X.size)
     diary = Diary(budget)
     run(known, diary, question.solver, random)
     return _Telling(known, diary, list(columns or plain_columns(X.shape[1])), repeated, random).answer()
@@ -213,7 +214,7 @@ class _Telling:
 
     known: Known
     diary: Diary
-    columns: Sequence[Column]
+    columns: Sequence[SearchedColumn]
     repeated: Repetition | None
     random: np.random.RandomState
 
@@ -253,6 +254,7 @@ class _Telling:
             repeated="" if self.repeated is None else self.repeated.sentence,
             candidate=None if first is not None or nearest is None else nearest.support,
             strongest=known.strongest,
+            work=self.diary.budget.spent,
         )
 
     def _held_out(self, features: Sequence[Any], held: ndarray) -> ndarray:
@@ -314,7 +316,7 @@ class _Telling:
         for one in group:
             blocks.update(indistinguishable(known, one))
         names = [column.name for column in self.columns]
-        used = [self.columns[column] for column in support]
+        used = sorted((self.columns[column] for column in support), key=lambda column: column.place)
         return Term(
             tuple(sorted({column.place for column in used})),
             tuple(dict.fromkeys(column.name for column in used)),
@@ -362,6 +364,7 @@ class _Telling:
         known, found = self.known, {}
         share = 0.5 if known.target.measured else known.target.share
         features, rows = len(known.model_features()), known.rows
+        grouped = known.target.groups is not None
         if known.target.groups is not None:
             rows = int(known.target.groups.max()) + 1
         for k in known.sizes:
@@ -369,12 +372,10 @@ class _Telling:
             several = any(bit.threshold is not None for bit in known.table.bits)
             price = known.price(k, scanned=True) + several * math.log(2) - math.log(known.level)
             met = 0.0 if k in self.diary.complete else self.diary.reached.get(k, 2.0)
-            found[k] = promise.promised(rows, share, price, met=met, features=features)
+            found[k] = promise.promised(rows, share, price, met=met, features=features, grouped=grouped)
         spread = None if known.target.measured else math.sqrt(share * (1 - share))
         uneven = {k for k in known.sizes if k > 2 and self._skew() > _EVEN}
-        return promise.sentence(
-            found, spread=spread, terms=bool(known.accepted), grouped=known.target.groups is not None, uneven=uneven
-        )
+        return promise.sentence(found, spread=spread, terms=bool(known.accepted), grouped=grouped, uneven=uneven)
 
     def _skew(self) -> float:
         """Return the largest |mean| of a question."""
@@ -388,7 +389,8 @@ class _Telling:
         stopped = "this machine was too busy: the clock stopped the search" * self.diary.budget.stopped_by_clock
         if self.diary.full:
             stopped = f"after {len(self.known.accepted)} terms the search ends"
-        return promise.skipped_sentence(unfinished, stopped=stopped)
+        early = bool(unfinished) and self.diary.found_after is not None and self.diary.budget.left > 0
+        return promise.skipped_sentence(unfinished, stopped=stopped, early=early)
 
     def _why_nothing(self, skipped: str) -> str:
         known, table, rows = self.known, self.known.table, self.known.rows

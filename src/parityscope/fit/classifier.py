@@ -13,7 +13,7 @@ from numpy import ndarray
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.fit.answer import Answer, Question, ask, plain_columns, two_classes
 from parityscope.fit.clock import seconds_of
-from parityscope.fit.tables.column import Column
+from parityscope.fit.tables.column import SearchedColumn
 from parityscope.fit.tables.frames import FrameCoder, as_frame, needs_coding
 from parityscope.fit.tables.missing import missing_choice
 
@@ -73,7 +73,15 @@ class NotSearched(UserWarning):
 
 
 class RepeatedRows(UserWarning):
-    """Rows repeat others exactly: they count as one observation each, unless `groups` say which belong together."""
+    """Rows repeat others exactly: equal rows count as one observation, unless `groups` say which belong together.
+
+    >>> X = np.repeat(np.random.RandomState(0).randn(60, 3), 2, axis=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = SparseParityClassifier(random_state=0).fit(X, X[:, 1] > 0)
+    >>> print(str(caught[0].message).partition(",")[0])
+    60 of 120 rows repeat another row exactly
+    """
 
 
 class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -135,7 +143,7 @@ class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         mask[[column for one in self.interactions_ for column in one.support]] = True
         return mask
 
-    def _columns(self, X: Any, y: Any) -> tuple[ndarray, Any, Sequence[Column]]:
+    def _columns(self, X: Any, y: Any) -> tuple[ndarray, Any, Sequence[SearchedColumn]]:
         """Return the numbers of the columns, the target, and what the columns are called."""
         missing = missing_choice(self.missing)
         X = as_frame(X)
@@ -162,7 +170,14 @@ class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return numbers, y, self._coder.columns
 
     def _search(
-        self, X: ndarray, labels: ndarray, columns: Sequence[Column], *, groups: Any, weights: Any, **options: Any
+        self,
+        X: ndarray,
+        labels: ndarray,
+        columns: Sequence[SearchedColumn],
+        *,
+        groups: Any,
+        weights: Any,
+        **options: Any,
     ) -> Answer:
         question = Question(
             self.k, self.max_k, self.solver, options.get("alpha", self.alpha), options.get("budget", self.budget)
@@ -200,7 +215,7 @@ class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._coder.numbers(X)
 
-    def _keep(self, answer: Answer, columns: Sequence[Column]) -> None:
+    def _keep(self, answer: Answer, columns: Sequence[SearchedColumn]) -> None:
         self._answer = answer
         self.support_ = np.array(answer.support, dtype=int)
         self.k_ = len(answer.support)
@@ -232,7 +247,7 @@ class _Estimator(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(answer.nothing_sentence, NothingFound, stacklevel=3)
 
 
-def _places(covariates: Any, columns: Sequence[Column]) -> tuple[int, ...]:
+def _places(covariates: Any, columns: Sequence[SearchedColumn]) -> tuple[int, ...]:
     """Return which columns are adjusted for, from their names or numbers."""
     names, found = [column.name for column in columns], []
     for one in covariates:
@@ -368,7 +383,7 @@ class SparseParityClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def _one_against_the_rest(
-        self, X: ndarray, y: ndarray, columns: Sequence[Column], groups: Any, weights: ndarray | None
+        self, X: ndarray, y: ndarray, columns: Sequence[SearchedColumn], groups: Any, weights: ndarray | None
     ) -> None:
         share = 1 / len(self.classes_)
         Question(self.k, self.max_k, self.solver, self.alpha, self.budget).refuse_if_bad(X.shape[1])

@@ -1,4 +1,4 @@
-"""The work a search may do: what a person writes, what is left of it, and how far the search has come."""
+"""The work a search may do, and what it has done: a budget as people write it, what is left of it, every attempt."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parityscope.core.errors import InvalidInput
+from parityscope.fit.interactions.interaction import Candidate, Solver
 
 Progress = Callable[[float, str], None]
 DEFAULT_SECONDS = 30.0
-EMERGENCY = 5.0  # times its seconds: so long a search may take on a busy machine
+EMERGENCY = 12.0  # times its seconds, and a minute: so long a search may take on a busy or slow machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
 
@@ -60,7 +61,7 @@ class Budget:
 
     Every step is charged what it costs on a processor of fixed speed, from the sizes of what it does. So a table and a
     seed have one answer, on a busy or slow machine too. The clock stops a search only in an emergency, when the same
-    work takes several times as long (`EMERGENCY`), and the answer then says so.
+    work takes many times as long (`EMERGENCY`), and the answer then says so.
 
     >>> heard = []
     >>> budget = Budget(60.0, lambda share, doing: heard.append((share, doing)))
@@ -83,7 +84,7 @@ class Budget:
     @property
     def left(self) -> float:
         """Nominal seconds that are left, negative when nothing is."""
-        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 10:
+        if time.perf_counter() - self.started > EMERGENCY * self.seconds + 60:
             self.stopped_by_clock = True
         return -1.0 if self.stopped_by_clock else self.seconds - self.spent
 
@@ -91,3 +92,46 @@ class Budget:
         """Tell the listener, if there is one."""
         if self.progress is not None:
             self.progress(min(1.0, self.spent / self.seconds), doing)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One line of the diary: what was tried, or why it was not.
+
+    >>> Attempt("exhaustive", 5, "not tried: would take 9 hours").seconds
+    0.0
+    """
+
+    solver: Solver
+    k: int | None
+    outcome: str
+    seconds: float = 0.0  # nominal
+
+
+@dataclass
+class Diary:
+    """The attempts of a search, and how far it came given the terms that it ended with.
+
+    >>> diary = Diary(Budget(30.0))
+    >>> diary.note("exhaustive", 2, "nothing significant")
+    >>> diary.attempts[0].outcome
+    'nothing significant'
+    """
+
+    budget: Budget
+    attempts: list[Attempt] = field(default_factory=list)
+    complete: set[int] = field(default_factory=set)  # sizes of which every set was scored, given all terms
+    reached: dict[int, float] = field(default_factory=dict)  # sampled sizes: from which correlation on, surely
+    found_after: float | None = None  # nominal seconds until the first term of a wanted size
+    left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
+    full: bool = False  # so many terms were found that the search ended
+    nearest: Candidate | None = None  # the smallest corrected p-value that was not significant
+
+    def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:
+        """Write a line; `started` is what the budget had spent before."""
+        self.attempts.append(Attempt(solver, k, outcome, 0.0 if started is None else self.budget.spent - started))
+
+    def rejected(self, candidate: Candidate) -> None:
+        """Remember a candidate that came near."""
+        if self.nearest is None or candidate.log_p < self.nearest.log_p:
+            self.nearest = candidate

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class TableFit:
     rows: int
     features: int  # columns of the file besides the target
     seconds: float
+    compared: str = ""  # with a forest, if that was asked for
 
     @property
     def findings(self) -> tuple[Term, ...]:
@@ -97,6 +98,7 @@ class TableFit:
             "notes": list(self.notes),
             "attempts": [vars(attempt) for attempt in answer.attempts],
             "seconds": round(self.seconds, 3),
+            **({"compared": self.compared} if self.compared else {}),
         }
 
     def model(self) -> SavedModel:
@@ -148,9 +150,12 @@ def fit_file(
     positive: str | None = None,
     group: str | None = None,
     adjust: Sequence[str] = (),
+    compare: bool = False,
     progress: Progress | None = None,
 ) -> TableFit:
     """Read a table, look for the interactions that decide its target column, and return what was found.
+
+    With `compare` a forest is trained too, and the search made anew, in five folds.
 
     >>> import tempfile
     >>> rows = [f"{a},{b},{c},{a ^ c}" for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 10
@@ -163,7 +168,12 @@ def fit_file(
     question, started = Question(k, max_k, solver, alpha, budget), time.perf_counter()
     known = prepare(path, target, missing=missing, positive=positive, group=group, adjust=adjust)
     answer = answer_for(known, question, seed, progress)
-    return described(known, answer, time.perf_counter() - started)
+    fitted = described(known, answer, time.perf_counter() - started)
+    if not compare:
+        return fitted
+    from parityscope.fit.comparison import compared_with_forest  # it needs scikit-learn, which is slow to load
+
+    return replace(fitted, compared=compared_with_forest(known, question, seed))
 
 
 def answer_for(known: Prepared, question: Question, seed: int = 0, progress: Progress | None = None) -> Answer:
@@ -232,8 +242,7 @@ def write_fit(fitted: TableFit, out: Path) -> list[str]:
     write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
     # Numbers first: they survive a missing plotting library.
     from parityscope.core.drawing import png, themed
-    from parityscope.fit.picture import interaction_figure
-    from parityscope.fit.report import report
+    from parityscope.fit.report import interaction_figure, report
 
     picture = png(themed(interaction_figure, fitted))
     write_atomically(out / "interaction.png", picture)

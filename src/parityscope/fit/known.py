@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from parityscope.fit.bits.bits import refine
 from parityscope.fit.bits.encoding import BitTable, encode
-from parityscope.fit.bits.packed import TwoClasses, pack, unpack, words_of
+from parityscope.fit.bits.packed import TwoClasses, pack, unpack
 from parityscope.fit.evidence.evidence import exact_log_p, log_family, reaches, rows_needed
 from parityscope.fit.evidence.score import Regression, Score, Target, regression, score_test
 from parityscope.fit.interactions.interaction import (
@@ -30,7 +30,8 @@ from parityscope.fit.solvers.scan import BitSet
 
 _OWN_SHARE = 0.6  # of alpha, with k given; smaller sets are looked for first, as what the k columns must go beyond
 _SMALLER = 2  # columns: so large are the sets that come before a given k
-_TEST_SECONDS = 4e-8  # nominal, per row and column of a regression, all rounds together
+_TEST_SECONDS, _ROW_SECONDS = 4e-4, 2e-8  # nominal, of a test, and per row and column of a regression
+_ROW_WORK, _THRESHOLD_WORK = 8, 25  # columns' worth of everything else, and of a threshold
 _FEW_VALUES = 12  # a column of numbers with so few values gets an effect for each
 
 
@@ -121,7 +122,11 @@ class Known:
     def features_of(self, candidate: Candidate) -> list[Feature]:
         """Return the columns of the regression that an accepted candidate gets."""
         if candidate.k > 1:
-            return interaction_features(candidate.interaction, self.table.levels, self.rows)
+            features = interaction_features(candidate.interaction, self.table.levels, self.rows)
+            # Products of several levels say what a column does where the others have their first level. Beside what
+            # each column does on its own they say what it does only with the others, and no main effect is made up.
+            alone = [one for column in candidate.support for one in self.own(column)] if len(features) > 1 else []
+            return [*alone, *features]
         (bit,) = candidate.interaction.bits
         features = [*([(bit,)] if bit.threshold is not None else []), *self.own(bit.column)]
         return features if len(features) * ROWS_PER_PART <= self.rows else [(bit,)]
@@ -169,8 +174,7 @@ class Known:
         target is then ρ times the returned factor in them.
         """
         if not self.accepted and not self.covariates and self.target.weights is None:
-            first, second = words_of(self.table.lengths)
-            return TwoClasses(self.table.words[first.start : second.stop], *self.table.lengths), 1.0
+            return self.table.two_classes(0), 1.0
         left = self.residuals
         stays = random.rand(self.rows) * np.abs(left).max() < np.abs(left)
         rows = [np.flatnonzero(stays & (left < 0)), np.flatnonzero(stays & (left > 0))]
@@ -228,9 +232,11 @@ class Known:
         """Say whether a candidate reaches its part of alpha."""
         return reaches(candidate.log_p, self.level)
 
-    def test_seconds(self, features: int = 20) -> float:
-        """Return the nominal seconds of a test."""
-        return _TEST_SECONDS * self.rows * (features + len(self.accepted))
+    def test_seconds(self, proposed: BitSet) -> float:
+        """Return the nominal seconds of a test: thresholds are moved, and a regression has the model's columns."""
+        thresholds = sum(self.table.bits[i].threshold is not None for i in proposed.bits)
+        work = _ROW_WORK + _THRESHOLD_WORK * thresholds + len(self.model_features())
+        return _TEST_SECONDS + _ROW_SECONDS * self.rows * work
 
     def test(self, solver: Solver, proposed: BitSet, attention: ndarray | None = None) -> Candidate:
         """Move the thresholds of a proposal to where it fits best, and test it given the model, beyond its parts."""
@@ -281,7 +287,9 @@ class Known:
         self.__dict__.pop("fitted", None)
 
     def _adds(self, term: Candidate) -> bool:
-        """Say whether a term is still significant given all others."""
+        """Say whether a term is still significant given all others; a column's own effect stays beside its pairs."""
+        if term.k == 1 and any(set(term.support) < set(one.support) for one in self.accepted):
+            return True
         values = self.values(term.support)
         given = self.design(self.model_features(without=term))
         found = score_test(given, term.interaction.chi(values).astype(float), self.target)

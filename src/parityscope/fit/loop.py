@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from parityscope.fit.diary import Diary
+from parityscope.fit.clock import Diary
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.interactions.interaction import Candidate, Solver
 from parityscope.fit.known import Known
@@ -101,7 +101,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
         if diary.budget.left < 0:
             break
         candidate = known.test(solver, one)
-        diary.budget.charge(known.test_seconds())
+        diary.budget.charge(known.test_seconds(one))
         if candidate.interaction in seen:
             continue
         seen.add(candidate.interaction)
@@ -118,7 +118,7 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
     diary.complete.clear()  # what was scanned was scanned without it
-    if diary.found_after is None:
+    if diary.found_after is None and candidate.k in known.sizes:
         diary.found_after = diary.budget.spent
     diary.note(candidate.solver, candidate.k, f"found: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
 

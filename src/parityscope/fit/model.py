@@ -18,10 +18,10 @@ _LN2 = math.log(2)
 
 
 @dataclass(frozen=True)
-class AdditiveModel:
+class FittedModel:
     """A constant and a coefficient for every feature; log-odds for labels, the target itself where it is measured.
 
-    >>> AdditiveModel((), np.array([0.0]), measured=False).expected({}, rows=2).tolist()
+    >>> FittedModel((), np.array([0.0]), measured=False).expected({}, rows=2).tolist()
     [0.5, 0.5]
     """
 
@@ -42,14 +42,14 @@ class AdditiveModel:
         return linear if self.measured else 1 / (1 + np.exp(-np.clip(linear, -500, 500)))
 
 
-def fit_model(features: Sequence[Feature], design: ndarray, target: Target) -> AdditiveModel:
+def fit_model(features: Sequence[Feature], design: ndarray, target: Target) -> FittedModel:
     """Return the model of some features, from a constant and their values.
 
     >>> x = np.array([1.0, -1.0] * 50)
     >>> fit_model([], np.ones((100, 1)), Target((x > 0).astype(float))).expected({}, rows=1).round(3).tolist()
     [0.5]
     """
-    return AdditiveModel(tuple(features), regression(design, target).coefficients, target.measured)
+    return FittedModel(tuple(features), regression(design, target).coefficients, target.measured)
 
 
 def split(target: Target, random: np.random.RandomState) -> ndarray:

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from parityscope.fit.diary import Diary
-from parityscope.fit.evidence.promise import MISSED, threshold
+from parityscope.fit.clock import Diary
+from parityscope.fit.evidence.promise import DEVIATIONS, MISSED, threshold
 from parityscope.fit.interactions.interaction import Solver
 from parityscope.fit.known import Known
 from parityscope.fit.solvers import elimination, scan
@@ -30,6 +30,7 @@ _USUAL = 4  # larger interactions are rare: with k open they get their strong ru
 _STRONG = 0.9
 _AT_FIRST = 0.3  # a rung is first climbed to where it misses so often: most parities are met by then
 _CHEAP_SHARE = 0.01  # of the budget
+_AFTERWARDS_SHARE = 0.03  # for samples after the first term, however early that was found
 _WHOLE_SHARE = 0.05  # for a step after which nothing is left to do for its size
 _MOST_OF_IT = 0.7  # a correlation above which half of the variance is explained
 _CLASS_ROWS = 96  # a collision search draws filter rows and keys from either class
@@ -89,7 +90,10 @@ class Sampler:
             if step.work():
                 return True
         for k in self.sizes:
-            self.diary.reached[k] = self.met(k) / self._balanced[1]
+            met, (rows, factor) = self.met(k), self._balanced
+            # The promise allows for the chance of all rows; where these are few, theirs is larger.
+            chance = max(0.0, 1 / (factor * math.sqrt(rows.rows)) - 1 / math.sqrt(self.known.rows))
+            self.diary.reached[k] = met / factor + DEVIATIONS * chance if met <= 1 else 2.0  # 2 is for none
             if self.met(k) > self.target(k) and self.known.explained <= 0.96:
                 whole = self._steps(k, whole=True)
                 self.diary.left_out[k] = min((step.seconds for step in whole), default=math.inf)
@@ -121,7 +125,7 @@ class Sampler:
             return False
         if found_after is not None:
             # Others may share the target: as much again is spent on them as the first took, less where little is left.
-            extra = _CHEAP_SHARE * budget.seconds
+            extra = _AFTERWARDS_SHARE * budget.seconds
             if self.known.explained < _MOST_OF_IT:
                 extra = max(extra, found_after)
             return budget.spent + step.seconds <= found_after + extra

@@ -1,9 +1,13 @@
-"""A fitted model as a file that people can read: no pickle, one version number, and predictions from it."""
+"""Models in files, and their predictions for new files."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +20,11 @@ from parityscope.core.errors import InvalidInput
 from parityscope.core.files import write_atomically
 from parityscope.fit.bits.bits import Bit
 from parityscope.fit.interactions.interaction import Feature, Ramp
-from parityscope.fit.model import AdditiveModel
-from parityscope.fit.tables.column import Column, Kind
+from parityscope.fit.model import FittedModel, quality
+from parityscope.fit.tables.column import Kind, SearchedColumn
+from parityscope.fit.tables.reading import read_table
+from parityscope.fit.tables.table import DataTable, is_missing, listed
+from parityscope.fit.tables.target import spelled
 
 VERSION = 2
 
@@ -29,7 +36,7 @@ class _Saved(BaseModel):
 class SavedColumn(_Saved):
     """A column that the model looks at: what its numbers stand for, and what a missing value becomes.
 
-    >>> column = SavedColumn.of(Column("shift", 4, "text", {0.0: "day", 1.0: "night"}))
+    >>> column = SavedColumn.of(SearchedColumn("shift", 4, "text", {0.0: "day", 1.0: "night"}))
     >>> column.words, column.column().spelled(1.0)
     (((0.0, 'day'), (1.0, 'night')), 'night')
     """
@@ -40,14 +47,16 @@ class SavedColumn(_Saved):
     missing_becomes: float | None = None
 
     @classmethod
-    def of(cls, column: Column) -> SavedColumn:
+    def of(cls, column: SearchedColumn) -> SavedColumn:
         """Return what is kept of a column."""
         words = None if column.words is None else tuple(sorted(column.words.items()))
         return cls(name=column.name, kind=column.kind, words=words, missing_becomes=column.fill)
 
-    def column(self) -> Column:
+    def column(self) -> SearchedColumn:
         """Return the column as it was."""
-        return Column(self.name, 0, self.kind, None if self.words is None else dict(self.words), self.missing_becomes)
+        return SearchedColumn(
+            self.name, 0, self.kind, None if self.words is None else dict(self.words), self.missing_becomes
+        )
 
 
 class SavedFactor(_Saved):
@@ -140,16 +149,17 @@ class SavedModel(_Saved):
         """Return P(second class), or the expected target, of every row, from the numbers of the model's columns."""
         features: list[Feature] = [tuple(factor.factor() for factor in one.factors) for one in self.features]
         coefficients = np.array([self.constant, *(one.coefficient for one in self.features)])
-        model = AdditiveModel(tuple(features), coefficients, self.classes is None)
+        model = FittedModel(tuple(features), coefficients, self.classes is None)
         return model.expected(dict(enumerate(columns)), rows)
 
 
-def saved_model(model: AdditiveModel, columns: Sequence[Column], **known: Any) -> SavedModel:
+def saved_model(model: FittedModel, columns: Sequence[SearchedColumn], **known: Any) -> SavedModel:
     """Return what is kept of a model; `columns` are all that were searched, of which it keeps those it needs.
 
-    >>> model = AdditiveModel(((Bit(1, levels=(1.0,)),),), np.array([0.0, -2.0]), measured=False)
+    >>> model = FittedModel(((Bit(1, levels=(1.0,)),),), np.array([0.0, -2.0]), measured=False)
     >>> known = dict(data="faults.csv", rows=4, target="fault", classes=("no", "yes"), share=0.5, terms=("hot = 1",))
-    >>> saved = saved_model(model, [Column("cold", 0), Column("hot", 1)], held_out_accuracy=0.9, guarantee="", **known)
+    >>> columns = [SearchedColumn("cold", 0), SearchedColumn("hot", 1)]
+    >>> saved = saved_model(model, columns, held_out_accuracy=0.9, guarantee="", **known)
     >>> [column.name for column in saved.columns], saved.expected([np.array([0.0, 1.0])], 2).round(2).tolist()
     (['hot'], [0.12, 0.88])
     """
@@ -165,3 +175,126 @@ def saved_model(model: AdditiveModel, columns: Sequence[Column], **known: Any) -
         features=features,
         **known,
     )
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of every row of a file; None where a row lacks a value that it needs.
+
+    >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
+    >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", terms=(), columns=(), constant=0, features=())
+    >>> said = Predictions(model, np.array([0.2, np.nan]), None)
+    >>> said.classes, said.to_csv()
+    (['no', None], 'prediction,P(fault = yes)\\nno,0.2\\n,\\n')
+    """
+
+    model: SavedModel
+    probability: ndarray  # of the second class, or the expected target; NaN where nothing can be said
+    accuracy: float | None  # where the file has the target too; R² of a measured one
+    threshold: float = 0.5  # a probability above it is the second class
+
+    @property
+    def classes(self) -> list[str | None]:
+        """The class of every row, or the expected target as text."""
+        if self.model.classes is None:
+            return [None if math.isnan(one) else f"{one:.6g}" for one in self.probability.tolist()]
+        first, second = self.model.classes
+        chosen = self.probability > self.threshold
+        return [
+            None if math.isnan(one) else second if up else first
+            for one, up in zip(self.probability.tolist(), chosen.tolist(), strict=True)
+        ]
+
+    def to_csv(self) -> str:
+        """Return a line per row."""
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\n")
+        if self.model.classes is None:
+            writer.writerow(["prediction"])
+            writer.writerows([[one or ""] for one in self.classes])
+            return written.getvalue()
+        writer.writerow(["prediction", f"P({self.model.target} = {self.model.classes[1]})"])
+        for name, share in zip(self.classes, self.probability.tolist(), strict=True):
+            writer.writerow(["", ""] if name is None else [name, f"{share:.6g}"])
+        return written.getvalue()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `predict --json` prints."""
+        return {
+            "target": self.model.target,
+            "classes": None if self.model.classes is None else list(self.model.classes),
+            "rows": len(self.probability),
+            "prediction": self.classes,
+            "probability": [
+                None if name is None else p for name, p in zip(self.classes, self.probability.tolist(), strict=True)
+            ],
+            "accuracy": self.accuracy,
+        }
+
+
+def predict_file(
+    model: SavedModel, path: Path, *, skip_missing: bool = False, threshold: float | None = None
+) -> Predictions:
+    """Return what a model says of a file, which needs the columns that the model looks at, and no others.
+
+    A missing value becomes what it became when the model was fitted; where nothing was chosen then, it is refused, or
+    with `skip_missing` the row stays without a prediction. `threshold` is the probability above which a row is of the
+    second class: 0.5 unless told, for rare classes rather their share.
+
+    >>> import tempfile
+    >>> from parityscope.fit.files import fit_file
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> written = (folder / "faults.csv").write_text("shift,fault\\n" + "day,0\\nnight,1\\n" * 20)
+    >>> written = (folder / "new.csv").write_text("heat,shift\\n1.5,night\\n0.5,day\\n")
+    >>> predict_file(fit_file(folder / "faults.csv", "fault").model(), folder / "new.csv").classes
+    ['1', '0']
+    """
+    table = read_table(path)
+    wanted = [column.column() for column in model.columns]
+    absent = [column.name for column in wanted if column.name not in table.names]
+    if absent:
+        raise InvalidInput(f"{path} lacks {listed(absent)}, which the model needs")
+    numbers = [_numbers(column, table, path) for column in wanted]
+    complete = ~np.any([np.isnan(values) for values in numbers], axis=0) if numbers else np.ones(table.rows, dtype=bool)
+    if not complete.all() and not skip_missing:
+        lacking = listed(column.name for column, values in zip(wanted, numbers, strict=True) if np.isnan(values).any())
+        raise InvalidInput(
+            f"{path} has missing values in {lacking}, and none were seen when the model was fitted: "
+            "add --missing drop to leave these rows without a prediction"
+        )
+    probability = np.full(table.rows, np.nan)
+    known = [values[complete] for values in numbers]
+    probability[complete] = model.expected(known, int(complete.sum()))
+    cut = 0.5 if threshold is None else threshold
+    return Predictions(model, probability, _accuracy(model, table, probability, cut), cut)
+
+
+def _numbers(column: SearchedColumn, table: DataTable, path: Path) -> ndarray:
+    """Return a column of a new file in the model's numbers."""
+    place = table.names.index(column.name)
+    values = table.column(place)
+    if column.kind == "missing":
+        return column.numbers(values)
+    if column.kind == "text" and place not in table.texts:
+        texts = np.array([spelled(value, table.words.get(place)) for value in values.tolist()], dtype=object)
+        texts[is_missing(values)] = None
+        values = texts
+    if column.kind != "text" and place in table.texts:
+        example = next(value for value in values if value is not None)
+        raise InvalidInput(f"{path} has text in {column.name}, such as {example!r}: the model knows it as numbers")
+    return np.asarray(column.numbers(values), dtype=float)
+
+
+def _accuracy(model: SavedModel, table: DataTable, probability: ndarray, threshold: float) -> float | None:
+    """Return how often the prediction is right, of the rows that have both it and a class."""
+    if model.target not in table.names:
+        return None
+    place = table.names.index(model.target)
+    values = table.column(place)
+    told = ~is_missing(values) & ~np.isnan(probability)
+    if not told.any():
+        return None
+    if model.classes is None:
+        return quality(values[told].astype(float), probability[told], measured=True).r_squared
+    second = np.array([spelled(value, table.words.get(place)) == model.classes[1] for value in values[told].tolist()])
+    return float(((probability[told] > threshold) == second).mean())

@@ -40,7 +40,7 @@ class LanguageModel:
     name: str
     network: Any  # a transformers PreTrainedModel
     tokenizer: Any  # a transformers tokeniser
-    weights: str  # how the numbers came to be, such as "float32" or "4-bit GGUF (Q4_1), unpacked to float32"
+    weights: str  # how the numbers came to be, such as "float32" or "GGUF (most numbers Q4_1), unpacked to float32"
 
     @property
     def max_tokens(self) -> int | None:
@@ -158,7 +158,7 @@ def _gguf_weights(path: Path) -> str:
     kind = max((name for name in sizes if name.startswith("Q")), key=lambda name: sizes[name], default=None)
     if kind is None:
         return f"GGUF ({sizes.most_common(1)[0][0]})"
-    return f"{kind[1]}-bit GGUF ({kind})"
+    return f"GGUF (most numbers {kind})"
 
 
 def fingerprint(network: torch.nn.Module) -> str:

@@ -28,9 +28,9 @@ _START_SPREAD = 0.02  # GPT-2's
 class _Block(nn.Module):
     """One layer: attention and MLP, each behind a layer norm and beside a residual path."""
 
-    def __init__(self, width: int, heads: int, mlp_width: int) -> None:
+    def __init__(self, width: int, heads: int, mlp_width: int, rounded: bool) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.rounded = heads, rounded
         self.ln_1 = nn.LayerNorm(width)
         self.attn_in = nn.utils.skip_init(nn.Linear, width, 3 * width)
         self.attn_out = nn.utils.skip_init(nn.Linear, width, width)
@@ -51,9 +51,13 @@ class _Block(nn.Module):
         return tuple(split.movedim(-3, 0).transpose(-2, -3))  # each (…, heads, positions, width / heads)
 
     def finish(self, x: Tensor, mixed: Tensor, drop: _Dropout) -> Tensor:
-        """Add attention's output, heads side by side, and the MLP's to the residual path."""
-        x = x + drop(self.attn_out(mixed))
-        return x + drop(self.mlp_out(functional.gelu(self.mlp_in(self.ln_2(x)), approximate="tanh")))
+        """Add attention's output, heads side by side, and the MLP's to the residual path.
+
+        Nine tenths of a wide decoder's step are these three products; in bfloat16 they take less than half the time.
+        """
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.rounded):
+            x = x + drop(self.attn_out(mixed))
+            return x + drop(self.mlp_out(functional.gelu(self.mlp_in(self.ln_2(x)), approximate="tanh")))
 
     def forward(self, x: Tensor, shared: _SharedRows, positions: Tensor | None = None) -> Tensor:
         """Return the output on the shared rows (rows, width), or at `positions` (sequences, positions, width)."""
@@ -143,6 +147,8 @@ class GPT(nn.Module):
     start_gain : float
         How much wider than GPT-2's the matrices inside the layers start; √(720 / width) keeps what they give at a
         width on the scale it has at W's 720.
+    rounded : bool
+        Whether the factors of the products behind attention are rounded to bfloat16; everything else is float32.
     generator : torch.Generator
         Where the start comes from.
 
@@ -163,6 +169,7 @@ class GPT(nn.Module):
         dropout: float = 0.0,
         *,
         start_gain: float = 1.0,
+        rounded: bool = False,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
@@ -173,7 +180,7 @@ class GPT(nn.Module):
         self.dropout = dropout
         self.wte = nn.Parameter(torch.empty(_TOKENS, width))
         self.wpe = nn.Parameter(torch.empty(length, width))
-        self.h = _Blocks(_Block(width, heads, mlp_width or 4 * width) for _ in range(layers))
+        self.h = _Blocks(_Block(width, heads, mlp_width or 4 * width, rounded) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         self._start(generator, start_gain)
 

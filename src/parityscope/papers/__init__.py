@@ -13,33 +13,19 @@ from dataclasses import dataclass
 class Paper:
     """The contents of one folder in `papers/`, listed so that names are known before anything is imported.
 
-    Parameters
-    ----------
-    name : str
-        The short name that ids begin with, such as H1.
-    folder : str
-        The folder in `papers/`.
-    title : str
-        What it is about, for people.
-    figures : mapping of str to str
-        The file in `figures/` of every figure id, in the order of the report.
-    claims : mapping of str to tuple of str
-        The ids of the claims in every file of `claims/`, in the order of its `CLAIMS`.
-    shown : mapping of str to tuple of str
-        The claims that a figure shows; one that is called like a figure is shown by it without being listed.
-
     >>> files = {"lemmas": ("X-lemma-1", "X-figure-1")}
     >>> paper = Paper("X", "x", "An example", {"X-figure-1": "figure_1"}, files, {"X-figure-1": ("X-lemma-1",)})
     >>> paper.claim_ids, paper.figure_of("X-lemma-1"), paper.figure_of("X-figure-1")
     (('X-lemma-1', 'X-figure-1'), 'X-figure-1', 'X-figure-1')
     """
 
-    name: str
+    name: str  # that ids begin with, such as H1
     folder: str
     title: str
-    figures: Mapping[str, str]
-    claims: Mapping[str, tuple[str, ...]]
-    shown: Mapping[str, tuple[str, ...]]
+    figures: Mapping[str, str]  # the file in `figures/` of every figure id, in the order of the report
+    claims: Mapping[str, tuple[str, ...]]  # the ids in every file of `claims/`, in the order of its `CLAIMS`
+    shown: Mapping[str, tuple[str, ...]]  # by a figure; a claim that is called like a figure is not listed
+    provenance: str = ""  # the texts it is known through, where that is not its own; shown with its verdicts
 
     @property
     def claim_ids(self) -> tuple[str, ...]:

@@ -331,12 +331,15 @@ def _measured(claim: Claim, context: Context) -> tuple[Measurement, _Refuted, st
             found = claim.measure(context)
             differing = "" if claim.sizes is None else claim.sizes.differing(context)
             points = {} if differing else found.counterexample(claim.clauses)
-            confirmed = {quantity for quantity, again in _replays(claim, points) if again.confirms}
+            confirmed = {quantity: again for quantity, again in _replays(claim, points) if again.confirms}
     except MissingExtra as missing:
         nothing = untested(claim.clauses, "an extra is missing", f"{missing}.")
         return nothing, {"counterexample": {}, "unconfirmed": {}}, ""
     refuted: _Refuted = {
-        "counterexample": {quantity: point for quantity, point in points.items() if quantity in confirmed},
+        "counterexample": {
+            quantity: {**points[quantity], "confirmed": {"value": again.again, "by": again.route}}
+            for quantity, again in confirmed.items()
+        },
         "unconfirmed": {quantity: point for quantity, point in points.items() if quantity not in confirmed},
     }
     return found, refuted, differing
@@ -354,12 +357,12 @@ def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
     """Say what must stand beside the verdict: that clauses are open, or what other sizes than the paper's showed.
 
     >>> _qualifier(["holds", "open"], ""), _qualifier(["seen", "not seen", "seen"], "n = 14 for 20")
-    ('where tested', 'at these sizes (n = 14 for 20): 2 of 3 clauses seen, 1 not seen')
+    ('where tested', 'at these sizes (n = 14 for 20): of 3 clauses 2 seen, 1 not seen')
     """
     if differing:
-        not_seen = f", {count} not seen" if (count := printed.count("not seen")) else ""
-        seen = f"{printed.count('seen')} of {len(printed)} clauses seen{not_seen}"
-        return f"at these sizes ({differing}): {seen}"
+        counts = {one: printed.count(one) for one in ("seen", "not seen", "open")}
+        said = [f"{count} {one}" for one, count in counts.items() if count]
+        return f"at these sizes ({differing}): of {len(printed)} clause{'s' * (len(printed) > 1)} {', '.join(said)}"
     return "where tested" if "holds" in printed and "open" in printed else ""
 
 

@@ -238,6 +238,9 @@ def judgement_markdown(
         meant = f"**{name}**: *{claim.corrected.verdict}*. {plain(claim.corrected.statement)}{why}"
         parts += [meant, _clauses(claim, corrected=True)]
     parts.append(f"**How it was computed**: {plain(claim.how)}")
+    parts += [
+        f"**Known through**: {plain(one.provenance)}" for one in PAPERS if one.name == claim.paper and one.provenance
+    ]
     point = counterexample_of(claim)
     if point is not None:
         parts += ["**Why: a counterexample**", "\n".join(f"    {line}" for line in point_lines(point))]
@@ -313,6 +316,7 @@ def claims_markdown(
         of_paper = [claim for claim in claims if claim.paper == paper.name]
         if of_paper:
             parts.append(f"## {paper.name}: {plain(paper.title)}")
+            parts += [plain(paper.provenance)] if paper.provenance else []
         for claim in of_paper:
             parts += [
                 f'<article class="claim" id="{claim.id}" markdown="1">',

@@ -66,7 +66,7 @@ class Parity:
             raise InvalidInput(f"n must be at least 1, got {self.n}")
         _check_k(self.n, len(self.support))
         if len(set(self.support)) < len(self.support):
-            raise InvalidInput(f"support repeats a position: {_listing(self.support)}")
+            raise InvalidInput(f"support repeats a position: {','.join(map(str, self.support))}")
         outside = [i for i in self.support if not 0 <= i < self.n]
         if outside:
             raise InvalidInput(f"support position {outside[0]} is out of range: 0 to {self.n - 1} for n = {self.n}")
@@ -196,7 +196,3 @@ def _check_bits(x: Tensor, n: int) -> None:
     wrong = x[(x != 0) & (x != 1)]
     if wrong.numel():
         raise InvalidInput(f"bits must be 0 or 1, got {wrong.flatten()[0].item()}")
-
-
-def _listing(values: Sequence[int]) -> str:
-    return ",".join(map(str, values))

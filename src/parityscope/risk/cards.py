@@ -1,6 +1,6 @@
 """What each risk engine is called, covers, costs and promises: read by `--engine`, help texts, errors and the docs.
 
-It loads no library, so that help is quick. `parityscope.risk.registry` holds the engines themselves.
+It loads no library, so that help is quick. `parityscope.risk.population` holds the engines themselves.
 """
 
 from __future__ import annotations

@@ -113,16 +113,7 @@ NEEDS_A_SCORE = Refusal("needs a model with an additive score")
 
 
 class Engine(ABC):
-    """One way to compute a mean over all inputs.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.engines.enumeration import Enumeration
-    >>> from parityscope.risk.law import law_of
-    >>> job = Job(ParityTransformer(30, 2), law_of(Parity(30, (0, 1))), loss=None)
-    >>> Enumeration().refuses(job).too_large
-    True
-    """
+    """One way to compute a mean over all inputs."""
 
     card: ClassVar[EngineCard]
     foresees: ClassVar[bool] = True  # whether its error is known before anything is computed
@@ -148,15 +139,7 @@ class Engine(ABC):
 
 
 class OnPieces(Engine):
-    """An engine on piecewise polynomials of an additive score.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.engines.grouped import Grouped
-    >>> from parityscope.risk.law import law_of
-    >>> Grouped().refuses(Job(ParityTransformer(6, 2), law_of(Parity(6, (0, 1), bias=0.2)), loss=None)).reason
-    'needs uniform bits, got bias 0.2'
-    """
+    """An engine on piecewise polynomials of an additive score."""
 
     fair_bits: ClassVar[bool] = True  # whether it needs them
 
@@ -178,17 +161,7 @@ class OnPieces(Engine):
 
 
 def one_by_one(job: Job, evaluate: Callable[[Tensor, Tensor, Pieces], RunMean]) -> Mean:
-    """Evaluate run by run, given weights (n,), mask (n,) and pieces; an offset of the score shifts the pieces instead.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.engines.grouped import grouped_risk
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 2, dtype=torch.float64))
-    >>> one_by_one(Job(model, law_of(Parity(2, (0,))), named_loss("squared-hinge")), grouped_risk).value.tolist()
-    [1.0]
-    """
+    """Evaluate run by run, given weights (n,), mask (n,) and pieces; an offset of the score shifts the pieces."""
     assert job.pieces is not None
     weights, offset, mask = job.runs.tensors
     with single_threaded(), torch.no_grad():

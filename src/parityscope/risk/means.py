@@ -51,18 +51,7 @@ class Mean(NamedTuple):
 
 
 class RunMean(NamedTuple):
-    """The same of one run: E[L], its gradient (n,), the derivative E[L′(S)] by an offset of S, and the bound.
-
-    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the risk is 1 + E[yS], and ∂/∂c_j is E[y x_j].
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.engines.grouped import grouped_risk
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> mean = grouped_risk(torch.tensor([0.5, 0.25], dtype=torch.float64), torch.tensor([True, False]), line)
-    >>> mean.value, mean.by_weight.tolist(), mean.by_offset
-    (0.75, [-0.5, 0.0], 0.0)
-    """
+    """The same of one run: E[L], its gradient (n,), the derivative E[L′(S)] by an offset of S, and the bound."""
 
     value: float
     by_weight: Tensor

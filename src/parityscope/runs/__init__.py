@@ -1,9 +1,8 @@
 """Many configs on any executor: packed into tensor programs, stored as they finish, never twice."""
 
 from parityscope.runs.decoder import DecoderTraining
-from parityscope.runs.launchers import DaskCluster, InProcess, Launcher, Processes
+from parityscope.runs.launchers import DaskCluster, InProcess, Launcher, Processes, SlurmJobs
 from parityscope.runs.loop import Summary, SweepProgress, run_sweep, run_together
-from parityscope.runs.slurm import SlurmJobs
 from parityscope.runs.spec import Work, load_spec
 from parityscope.runs.training import Training, training
 

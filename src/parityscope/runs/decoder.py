@@ -39,7 +39,8 @@ class DecoderTraining(Config):
     training : DecoderSettings
         Everything that decides it, the device included.
     maps : bool
-        Whether the attention of the predicting positions is kept, averaged over held-out inputs and on one of them.
+        Whether the attention of the predicting positions is kept, averaged over held-out inputs and on one of them,
+        and the curve of its entropy.
 
     >>> DecoderTraining(training=DecoderSettings(n=6, k=2, steps=20)).training.width
     128
@@ -69,14 +70,13 @@ class DecoderTraining(Config):
             attention_by_token=by_token[1],
         )
         arrays = {**outcome.history.tensors(), "on_secret": on_secret, **(_maps(outcome) if self.maps else {})}
-        return Result(numbers, {name: _short(tensor) for name, tensor in arrays.items()})
+        if not self.maps:
+            del arrays["label_entropy"]
+        short = {name: tensor.double().round(decimals=_DECIMALS).float() for name, tensor in arrays.items()}
+        return Result(numbers, short)
 
 
 def _maps(outcome: DecoderRun) -> dict[str, Tensor]:
     """Return the attention maps from the first predicting position on: (layers, heads, positions, T)."""
     first = outcome.task.n
     return {"attention": outcome.attention[:, :, first:], "one_attention": outcome.one_attention[:, :, first:]}
-
-
-def _short(tensor: Tensor) -> Tensor:
-    return tensor.double().round(decimals=_DECIMALS).float()

@@ -94,6 +94,15 @@ def statistics_bounds(n: int, k: int, m: int, B: int, delta: float) -> Statistic
     )
 
 
+def places_of_lemma_7(n: int, k: int) -> range:
+    """Return the i for which Lemma 7 is printed, [n + k]; at i = n the next token is always 0, and δ is a count.
+
+    >>> list(places_of_lemma_7(2, 1))
+    [1, 2, 3]
+    """
+    return range(1, n + k + 1)
+
+
 def alpha_elsewhere() -> float:
     """Return what Lemma 7 allows |α| for j ≠ S[i]: nothing, since its bound carries 1(j = S[i]).
 

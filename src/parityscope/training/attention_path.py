@@ -26,26 +26,16 @@ _BLOCK = 2**22  # numbers
 class NamedSet(NamedTuple):
     """What examples say the hidden bits are, and how sure that is.
 
-    Parameters
-    ----------
-    support : tuple of int
-        The named positions, ascending.
-    correlation : float
-        The mean over the examples of the label times the parity of these bits.
-    z : float
-        That in standard errors of pure chance, 1/√N.
-    log_chance : float
-        The logarithm of a bound on the chance that any set of this size does as well when labels are coin flips:
-        C(n, k)·exp(−z²/2), by Hoeffding.
-
     >>> one = NamedSet.of((1, 3), 0.5, examples=400, n=10)
     >>> one.z, round(one.log_chance, 6)  # log 45 − 50
     (10.0, -46.193338)
     """
 
-    support: tuple[int, ...]
-    correlation: float
-    z: float
+    support: tuple[int, ...]  # ascending
+    correlation: float  # mean over the examples of the label times the parity of these bits
+    z: float  # that in standard errors of pure chance, 1/√N
+    # Of a bound on the chance that any set of this size does as well when labels are coin flips: C(n, k)·exp(−z²/2), by
+    # Hoeffding.
     log_chance: float
 
     @classmethod
@@ -92,21 +82,11 @@ def path_gradients(
 
 
 class Evidence(NamedTuple):
-    """How sure it is that the named bits are the hidden ones, one entry per run.
+    """How sure it is that the named bits are the hidden ones, one entry per run."""
 
-    Parameters
-    ----------
-    k : Tensor (runs,)
-        How many bits were named.
-    z : Tensor (runs,)
-        Their parity's correlation with the labels, in standard errors of chance; infinite for a population.
-    chance : Tensor (runs,)
-        At most so probable is it that some candidate does as well on labels that are coin flips.
-    """
-
-    k: Int64[Tensor, " runs"]
-    z: Float[Tensor, " runs"]
-    chance: Float[Tensor, " runs"]
+    k: Int64[Tensor, " runs"]  # how many bits were named
+    z: Float[Tensor, " runs"]  # their parity's correlation with the labels, in standard errors; infinite if exact
+    chance: Float[Tensor, " runs"]  # at most, that some candidate does as well on labels that are coin flips
 
     @classmethod
     def certain(cls, k: Int64[Tensor, " runs"]) -> Evidence:

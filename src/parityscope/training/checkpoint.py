@@ -46,23 +46,9 @@ def checkpoint_folder() -> Path | None:
 
 
 def _save_tensors(
-    path: Path,
-    config: dict[str, Any],
-    model: nn.Module,
-    optimiser: Optimiser,
-    state: Mapping[str, Tensor],
+    path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser, state: Mapping[str, Tensor]
 ) -> None:
-    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> model = nn.Linear(2, 1)
-    >>> with TemporaryDirectory() as folder:
-    ...     place = Path(folder, "training.safetensors")
-    ...     _save_tensors(place, {"n": 2}, model, torch.optim.SGD(model.parameters()), {"step": torch.tensor(7)})
-    ...     tensors, config = read_tensors(place)
-    >>> sorted(tensors), config
-    (['model.bias', 'model.weight', 'state.step'], {'n': 2})
-    """
+    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to."""
     tensors = {
         **{f"model.{name}": p.detach() for name, p in model.named_parameters()},
         **_optimiser_tensors(optimiser),
@@ -73,17 +59,7 @@ def _save_tensors(
 
 
 def _load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
-    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
-    >>> with TemporaryDirectory() as folder:
-    ...     place = Path(folder, "training.safetensors")
-    ...     _save_tensors(place, {"n": 2}, old, torch.optim.SGD(old.parameters()), {"step": torch.tensor(7)})
-    ...     state = _load_tensors(place, {"n": 2}, new, torch.optim.SGD(new.parameters()))
-    >>> state, bool((old.weight == new.weight).all())
-    ({'step': tensor(7)}, True)
-    """
+    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one."""
     tensors, stored = read_tensors(path)
     if stored != json.loads(json.dumps(config)):
         changed = sorted(key for key in {*stored, *config} if stored.get(key) != config.get(key))

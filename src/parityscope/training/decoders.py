@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
-from parityscope.measures import attention_entropy
+from parityscope.measures import attention_entropy, normalised_entropy
 from parityscope.models import GPT
 from parityscope.problems import seeded_generator
 from parityscope.problems.sequences import Format, HeldOut, ParitySequences, draw_secret
@@ -63,6 +63,7 @@ class DecoderSettings(BaseModel):
     stop: bool = Field(True, description="stop once every held-out token is right")
     extra_steps: int = Field(0, ge=0, description="go on for so many steps after that")
     seed: int = Field(0, ge=0)
+    rounded: bool = Field(False, description="matrix products behind attention take factors rounded to bfloat16")
     device: str = Field("cpu", description="where it runs, as torch names it: cpu, cuda, cuda:1, …")
 
     def task(self) -> ParitySequences:
@@ -88,15 +89,17 @@ class DecoderHistory:
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     entropy: list[Tensor] = field(default_factory=list)
+    label_entropy: list[Tensor] = field(default_factory=list)  # at the predicting positions alone, their mean
     by_token: list[Tensor] = field(default_factory=list)  # of chains of two links or more: see `by_token_stood_on`
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the history as arrays; entropy is (points, layers, heads), by_token (points, 2, 2)."""
+        """Return the history as arrays; entropies are (points, layers, heads), by_token (points, 2, 2)."""
         return {
             "step": torch.tensor(self.step),
             "loss": torch.tensor(self.loss, dtype=torch.float64),
             "accuracy": torch.tensor(self.accuracy, dtype=torch.float64),
             "entropy": torch.stack(self.entropy),
+            "label_entropy": torch.stack(self.label_entropy),
             **({"by_token": torch.stack(self.by_token)} if self.by_token else {}),
         }
 
@@ -108,6 +111,7 @@ class DecoderHistory:
             tensors["loss"].tolist(),
             tensors["accuracy"].tolist(),
             list(tensors["entropy"].unbind()),
+            list(tensors["label_entropy"].unbind()),
             list(tensors["by_token"].unbind()) if "by_token" in tensors else [],
         )
 
@@ -194,6 +198,7 @@ class _DecoderState:
             config.mlp_width,
             config.dropout,
             start_gain=config.start_gain,
+            rounded=config.rounded,
             generator=seeded_generator(config.seed, "start"),
         ).to(self.device)
         self.optimiser = torch.optim.Adam(self.model.parameters(), config.learning_rate, (0.9, 0.999), fused=True)
@@ -245,6 +250,8 @@ class _DecoderState:
         with torch.no_grad():
             maps = self.model.attention(watched[:, : self.task.length - 1])
             history.entropy.append(attention_entropy(maps).mean(0).cpu())
+            labels = normalised_entropy(maps)[..., self.positions - 1]  # of positions 2, 3, …
+            history.label_entropy.append(labels.mean((0, -1)).cpu())
         if self.task.chain_of_thought and self.task.k > 1:
             history.by_token.append(by_token_stood_on(self.model, self.task, watched, maps))
         self.losses.zero_()

@@ -24,22 +24,13 @@ class Sizes(NamedTuple):
 class Formula(NamedTuple):
     """A value by a rule.
 
-    Parameters
-    ----------
-    name : str
-        What users type.
-    value : function of Sizes
-        The rule.
-    description : str
-        One line that says what it is.
-
     >>> formula_of("temperature", "n/4").value(Sizes(n=20, k=3, smoothing=0.0, heads=3))
     5.0
     """
 
-    name: str
+    name: str  # what users type
     value: Callable[[Sizes], float]
-    description: str
+    description: str  # one line
 
 
 # Theory is imported where it is used: names and descriptions are read by help, which must not wait for torch.

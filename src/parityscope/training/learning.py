@@ -23,13 +23,7 @@ from parityscope.risk import law_of, population_risk
 from parityscope.risk.losses import named_loss
 from parityscope.risk.worst_case import worst_loss
 from parityscope.training.attention_path import Evidence
-from parityscope.training.build import (
-    build_model,
-    check_left_alone,
-    check_trainable_together,
-    ready_model,
-    recipes_of,
-)
+from parityscope.training.build import build_model, check_left_alone, check_trainable_together, ready_model, recipes_of
 from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import TrainingState, descend, step_scale
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe

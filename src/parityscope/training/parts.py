@@ -30,16 +30,9 @@ PART_FIELDS = ("positions", "readout", "optimiser", "schedule")  # of a recipe
 class OwnPart:
     """A part of one's own, with its address; equal when the addresses are.
 
-    Parameters
-    ----------
-    name : str
-        Where it is defined: module and qualified name.
-    source : str
-        A hash of its code, what it uses in its own package included, or "not addressable".
-    settings : mapping
-        The arguments of a partial, or the attributes of an object.
-    value : any
-        The part itself; None: to be imported when it is needed.
+    The address is where it is defined (module and qualified name), a hash of its code, what it uses in its own package
+    included, and the arguments of a partial or the attributes of an object. `value` is the part itself; None: to be
+    imported when it is needed.
     """
 
     def __init__(self, name: str, source: str, settings: Mapping[str, Any], value: Any = None) -> None:

@@ -28,10 +28,9 @@ from parityscope.training.descent import Evaluation, Objective, make_optimiser
 from parityscope.training.recipes import Recipe
 from parityscope.training.steps.ascent import ArmijoAscent, LimitedMemory
 from parityscope.training.steps.first_order import Optimiser, Stepper
-from parityscope.training.steps.gauss_newton import GaussNewton
 from parityscope.training.steps.log_attention import check_fair, log_correlation
 from parityscope.training.steps.mirror import AttentionGradient
-from parityscope.training.steps.newton import DampedNewton
+from parityscope.training.steps.newton import DampedNewton, GaussNewton
 
 _EXAMPLE_BYTES = 4e9  # of all runs together
 _WATCHED_EXAMPLES = 1024

@@ -185,14 +185,7 @@ TEXTS = {"summary", "beyond_pairs", "on_samples"}
 
 def test_what_cannot_be_trained_live_is_not_replayed():
     changed = training("bounded", 12, 2, seeds=[7], support=(1, 4), learning_rate=0.1)
-    assert replay(changed) == {
-        "n": 12,
-        "k": 2,
-        "recipe": "bounded",
-        "seed": 7,
-        "support": [1, 4],
-        "learning_rate": 0.1,
-    }
+    assert replay(changed) == {"n": 12, "k": 2, "recipe": "bounded", "seed": 7, "support": [1, 4], "learning_rate": 0.1}
     for settings in ({"beta1": 0.5}, {"noise": 0.1}, {"bias": 0.3}, {"batch": 64}, {"samples": 100}):
         assert replay(training("bounded", 12, 2, **settings)) is None
     assert replay(training("bounded", 5000, 2)) is None

@@ -80,10 +80,7 @@ def test_the_code_that_is_shown_finds_the_same(server, faults, tmp_path, monkeyp
     assert namespace["fitted"].bits == found["bits"]
     assert list(namespace["fitted"].classes) == found["classes"] == ["yes", "no"]
     compared = server.json("/api/shuffled", {**question, "k": 2, "count": 3})[1]
-    exec(
-        compile(compared["snippet"].replace("range(50)", "range(3)"), "snippet", "exec"),
-        namespace,
-    )
+    exec(compile(compared["snippet"].replace("range(50)", "range(3)"), "snippet", "exec"), namespace)
     assert list(namespace["compared"].shuffled) == compared["shuffled"]
 
 

@@ -39,14 +39,14 @@ def test_the_named_block_holds_the_cause_and_nothing_unlinked(answers):
             named = {column, *(int(name.split()[1]) for name in found.block.get(f"column {column}", ()))}
             assert named <= BLOCKS[cause]
             held += cause in named
-    # Told apart at 5 %: of 24 causes about one may be missed.
-    assert held >= 21
+    # Told apart at 1 %: of 24 causes one may be missed.
+    assert held >= 23
 
 
 def test_without_the_block_it_would_be_a_coin_flip(answers):
     """The rows favour another column of the block in some tables: that is why naming one would not do."""
     assert {found.support for found in answers} > {CAUSES}
-    assert sum(len(found.block) == 2 for found in answers) >= 10
+    assert all(len(found.block) == 2 for found in answers)
 
 
 def test_a_table_names_its_block_too():

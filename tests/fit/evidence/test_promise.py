@@ -101,3 +101,13 @@ def test_triples_at_the_promised_strength_are_found():
         answer = ask(Question(max_k=3), X, (1 - 2 * odd).astype(np.int8), random)
         missed += support not in [one.support for one in answer.interactions]
     assert missed <= 3
+
+
+def test_nothing_is_promised_of_sizes_that_were_not_searched():
+    """After a strong main effect few rows have a residual: correlations there are multiples of those in all rows."""
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(1000, 120))
+    answer = ask(Question(budget=0.5), X, np.where(X[:, 5] ^ (random.rand(1000) < 0.05), 1, -1).astype(np.int8), random)
+    assert "of at most k = 3 columns" in answer.guarantee
+    assert " 10 " not in answer.guarantee
+    assert " 10 columns (" in answer.skipped

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from parityscope.fit.evidence.duplicates import repetition
-from parityscope.fit.evidence.evidence import exact_log_p
+from parityscope.fit.evidence.evidence import exact_log_p, repetition
 from parityscope.fit.evidence.score import Target, _student_log_p, log_normal_tail, normal_quantile, score_test
 
 

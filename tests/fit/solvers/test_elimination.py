@@ -1,11 +1,14 @@
 """Solutions over GF(2) against the equations themselves, and the books against what happens."""
 
+import math
+
 import numpy as np
 import pytest
 
 from parityscope.fit.bits.encoding import encode
+from parityscope.fit.bits.packed import TwoClasses
 from parityscope.fit.clock import Budget
-from parityscope.fit.solvers.elimination import EliminationBooks, Eliminator, solve
+from parityscope.fit.solvers.elimination import EliminationBooks, Eliminator, best_columns, solve
 
 
 @pytest.mark.parametrize("unknowns", [1, 5, 63, 64, 65, 130])
@@ -58,6 +61,29 @@ def test_splits_of_a_category_are_put_together():
     solver = eliminator(X, (np.isin(X[:, 2], (1, 2)) ^ (X[:, 4] == 1)).astype(int), 4)
     solver.run(6, samples=5, budget=Budget(60.0))
     assert [solver.table.bits[i].levels for i in solver.best.bits] == [(1.0, 2.0), (1.0,)]
+
+
+def test_rows_and_classes_of_its_own_are_those_that_are_solved():
+    """After a term was found the rows are some of the table's, and their class is the sign of a residual."""
+    random = np.random.RandomState(5)
+    X = random.randint(2, size=(300, 30))
+    table, some = encode(X, np.arange(300)), random.permutation(300)[:150]
+    rows = TwoClasses.from_signs(table.signs[:, some], table.signs[[4, 9, 17]].prod(axis=0, dtype=np.int8)[some])
+    solver = Eliminator(table, rows, 5, random)
+    solver.run(30, samples=2, budget=Budget(60.0))
+    assert solver.best.bits == (4, 9, 17)
+
+
+def test_samples_without_full_rank_are_not_drawn_for_ever():
+    X = (np.random.RandomState(6).rand(2000, 60) < 0.01).astype(int)
+    solver = eliminator(X, np.arange(2000) % 2, 5)
+    for _ in range(20):
+        columns, _, seconds = best_columns(solver.books, 3, 1.0, 0.003)
+        if math.isinf(seconds):
+            break
+        solver.run(columns, samples=1, budget=Budget(60.0))
+    assert math.isinf(seconds)
+    assert solver.books.reached(3, 0.003) == 2.0
 
 
 def test_dense_solutions_are_not_sparse_parities():

@@ -7,7 +7,7 @@ import pytest
 
 from parityscope.fit.bits.encoding import encode
 from parityscope.fit.evidence.score import Target, regression, score_test
-from parityscope.fit.solvers.scan import Scanner
+from parityscope.fit.solvers.scan import Scanner, strongest
 from parityscope.fit.solvers.walsh import all_sizes, walsh
 
 
@@ -101,3 +101,19 @@ def test_a_score_test_is_near_the_likelihood_ratio():
     ones, z = np.ones((2000, 1)), 1.0 - 2 * X[:, 2]
     drop = regression(ones, Target(y)).deviance - regression(np.column_stack([ones, z]), Target(y)).deviance
     assert score_test(ones, z, Target(y)).log_p == pytest.approx(-drop / 2, rel=0.35)
+
+
+@pytest.mark.parametrize("rows", [5, 50, 5000])
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_it_is_a_stable_sort_cut_short(rows, count):
+    random = np.random.RandomState(rows)
+    for levels in (2, 3, 10, 10_000):
+        strength = random.randint(-levels, levels + 1, size=rows) / levels
+        whole = sorted(range(rows), key=lambda place: (-abs(strength[place]), place))
+        assert strongest(strength, count).tolist() == whole[:count]
+
+
+def test_where_all_are_equal_the_first_are_kept():
+    assert strongest(np.zeros(9), 4).tolist() == [0, 1, 2, 3]
+    assert strongest(np.ones(3), 4).tolist() == [0, 1, 2]
+    assert strongest(np.empty(0), 4).tolist() == []

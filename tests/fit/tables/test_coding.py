@@ -7,7 +7,7 @@ import pytest
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.bits.bits import Bit
 from parityscope.fit.tables.coding import FEWEST_ROWS, MOST_VALUES, code
-from parityscope.fit.tables.column import Column
+from parityscope.fit.tables.column import SearchedColumn
 from parityscope.fit.tables.missing import without_missing
 from parityscope.fit.tables.table import table_of
 
@@ -125,11 +125,13 @@ def test_dropping_leaves_complete_rows_or_says_that_there_are_none():
 
 
 def test_genotypes_say_how_an_allele_would_act():
-    column = Column("rs7", 0, "genotype", {0.0: "G/G", 1.0: "A/G", 2.0: "A/A"})
+    column = SearchedColumn("rs7", 0, "genotype", {0.0: "G/G", 1.0: "A/G", 2.0: "A/A"})
     described = [column.describe(Bit(0, levels=levels)) for levels in ((1.0, 2.0), (2.0,), (1.0,))]
     assert described == ["rs7 ∈ {A/G, A/A} (A dominant)", "rs7 = A/A (A recessive)", "rs7 = A/G (heterozygous)"]
 
 
 def test_dates_are_left_out_and_said():
     frame = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2021-01-01"]), "y": [0, 1]})
-    assert code(table_of(frame), 1, "refuse").left_out == {"when": "dates: make numbers of them first"}
+    assert code(table_of(frame), 1, "refuse").left_out["when"].startswith("dates: make numbers of them first")
+    written = pd.DataFrame({"when": [f"2024-03-{day:02} 10:00" for day in range(1, 9)], "y": [0, 1] * 4})
+    assert code(table_of(written), 1, "refuse").left_out["when"].startswith("dates: make numbers of them first")

@@ -6,17 +6,19 @@ import torch
 
 from harness.planted import Planted, World, rows_saying
 from parityscope import theory
-from parityscope.models import FFNN1, ParityTransformer, parity_transformer
+from parityscope.models import FFNN1, ParityTransformer
 from parityscope.models.positions import circle
 from parityscope.papers.claim import Context
 from parityscope.papers.h1.circle import example_gradients
+from parityscope.papers.h1.claims.constants import _sum_at
 from parityscope.papers.h1.claims.frozen_attention import HardHeadSearchNumbers
-from parityscope.papers.h1.claims.parameters import MissingInput, MissingInputNumbers, TiedNetworkNumbers
+from parityscope.papers.h1.claims.parameters import MissingInputNumbers
 from parityscope.papers.h1.descents import Ends, EndsNumbers, FullMatrix, FullMatrixNumbers
 from parityscope.papers.h1.minima import MinimumNumbers
+from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import TrainingNumbers
-from parityscope.theory import score_gradient_bound
+from parityscope.theory import score_gradient_bound, smoothness_of_risk
 
 _CLAIMS = "parityscope.papers.h1.claims"
 _AS_IT_IS = World("the world as it is")
@@ -35,22 +37,6 @@ def _shifted_heads(n, support, tau, b):
     """Return Eq. (2)'s transformer with each head one position on, and of several one head and neuron too few."""
     heads = list(support[1:] or support)
     return ParityTransformer(n, len(heads), temperature=tau, smoothing=b, directions=circle(n).roll(-1, 0)[heads])
-
-
-def _proposition_4(lowest_risk: float, tied_risk: float) -> Context:
-    def numbers(config):
-        if isinstance(config, MissingInput):
-            return MissingInputNumbers(lowest_risk=lowest_risk)
-        seeds = len(config.training.seeds)
-        return TiedNetworkNumbers(
-            supports=((0, 1, 2),) * seeds,
-            heads=(((0.0, 0.0),) * 3,) * seeds,
-            squared_hinge_risk=(tied_risk,) * seeds,
-            trained_numbers=6,
-            difference_to_the_transformer=0.0,
-        )
-
-    return rows_saying(numbers)
 
 
 def _half_told(scores, x):
@@ -87,8 +73,8 @@ class _SharedWhenTied(ParityTransformer):
         return ties.double() / ties.sum(-1, keepdim=True) if hard else super().attention(x)
 
 
-def _figure_2(seeds: int, learned: int, *, as_printed: bool) -> Context:
-    """Return trainings of some seeds whose heads do what the caption says, or the reverse."""
+def _figure_2(seeds: int, learned: int, *, as_printed: bool, astray: int = 0) -> Context:
+    """Return trainings of some seeds whose heads do what the caption says, or the reverse, some positions on."""
 
     def row(config):
         a, b, c = config.support
@@ -98,7 +84,7 @@ def _figure_2(seeds: int, learned: int, *, as_printed: bool) -> Context:
         between = [(a, a), (b, c), (b, c)] if neighbours else [(a, a), (a, b), (b, c)]
         for head, places in enumerate(between if neighbours == as_printed else [(a, a), (b, b), (c, c)]):
             for place in places:
-                attention[:, head, place] += 0.5
+                attention[:, head, (place + astray) % config.n] += 0.5
         found = [seed < learned for seed in range(seeds)]
         numbers = TrainingNumbers(
             supports=(config.support,) * seeds,
@@ -117,6 +103,25 @@ def _figure_2(seeds: int, learned: int, *, as_printed: bool) -> Context:
         return Row.of(config, Result(numbers, {"attention": attention}), 0.0)
 
     return Context("reference", row=row)  # rows cost nothing here, and only there is every clause measured
+
+
+class _FirstBitForgotten(Parity):
+    """Labels that do not depend on the first hidden bit."""
+
+    def label(self, x):
+        return Parity(self.n, self.support[1:]).label(x) if len(self.support) > 1 else torch.ones(len(x))
+
+
+def _apart(n: int, c1: float, offset: float) -> torch.Tensor:
+    """Return attention on the second position and on the opposite one: next to nothing at the peak."""
+    weights = torch.full((n,), 1e-12)
+    weights[[1, n // 2]] = 0.5
+    return weights
+
+
+def _one(n: int, c1: float, offset: float) -> torch.Tensor:
+    """Return attention on the first position, and next to nothing on the others."""
+    return torch.cat([torch.ones(1), torch.full((n - 1,), 1e-12)])
 
 
 _SHARE = "parityscope.theory.h1.fixed_attention_share"
@@ -142,20 +147,28 @@ PLANTED = {
                 f"{_CLAIMS}.parameters.parity_transformer_parameters": lambda k: 17 * k + 2,
             },
         ),
-        true=World(
-            "τ = 0.001 and b = 0, whatever is asked for",
-            {
-                f"{_CLAIMS}.parameters.parity_transformer": lambda n, support, tau, b: parity_transformer(
-                    n, support, 1e-3
-                )
-            },
-        ),
+        true=_AS_IT_IS,
     ),
     "H1-proposition-4": Planted(
         false=World(
-            "rows of networks that learn without an edge, and with tied parameters", context=_proposition_4(0.0, 0.0)
+            "a row of networks that learn without an edge",
+            context=rows_saying(lambda config: MissingInputNumbers(lowest_risk=0.0)),
         ),
-        true=World("rows of networks that learn neither way", context=_proposition_4(1.0, 1.0)),
+        true=World(
+            "a row of networks that do not", context=rows_saying(lambda config: MissingInputNumbers(lowest_risk=1.0))
+        ),
+    ),
+    "H1-section-3": Planted(
+        false=World(
+            "a random network, and a label that no unseen bit changes",
+            {
+                f"{_CLAIMS}.parameters.parity_ffnn": lambda n, support: FFNN1(
+                    n, len(support), generator=torch.Generator().manual_seed(0)
+                ),
+                f"{_CLAIMS}.parameters.Parity": _FirstBitForgotten,
+            },
+        ),
+        true=_AS_IT_IS,
     ),
     "H1-figure-2": Planted(
         false=World(
@@ -166,6 +179,18 @@ PLANTED = {
     "H1-theorem-11": Planted(
         false=World("the first factor is 100", {_SHARE: lambda n, m: 100.0}),
         true=World("the first factor is 0", {_SHARE: lambda n, m: 0.0}),
+    ),
+    "H1-theorem-11-norms": Planted(
+        false=World("the first factor is 100", {_SHARE: lambda n, m: 100.0}),
+        true=World("the first factor is 0", {_SHARE: lambda n, m: 0.0}),
+    ),
+    "H1-appendix-b": Planted(
+        false=World("heads that share separate bits", context=_figure_2(24, 24, as_printed=False)),
+        true=World("a head on every separate bit", context=_figure_2(24, 24, as_printed=True)),
+    ),
+    "H1-section-5": Planted(
+        false=World("heads that look one position on", context=_figure_2(24, 24, as_printed=True, astray=1)),
+        true=World("heads that look at the hidden bits", context=_figure_2(24, 24, as_printed=True)),
     ),
     "H1-remark-12": Planted(
         false=World(
@@ -192,7 +217,17 @@ PLANTED = {
             {f"{_CLAIMS}.soft_and_hard.ParityTransformer": _SharedWhenTied},
         ),
     ),
-    "H1-lemma-7": _constant("smoothness_of_risk", "7"),
+    "H1-lemma-6": _constant("smoothness_of_prediction", "14"),
+    "H1-lemma-7": Planted(
+        false=World(
+            "l₁, l₂, C and B divided by 10⁶",
+            {
+                "parityscope.theory.smoothness_of_risk": lambda *at: smoothness_of_risk(*at) / 1e6,
+                f"{_CLAIMS}.constants._sum_at": lambda *at: _sum_at(*at) / 1e6,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
     "H1-lemma-14": _constant("smoothness_of_prediction", "14"),
     "H1-lemma-14-derivative": Planted(
         false=World(
@@ -210,6 +245,23 @@ PLANTED = {
     ),
     "H1-lemma-15": _constant("lipschitz_of_prediction", "15"),
     "H1-lemma-16": _constant("lipschitz_of_prediction_times_gradient", "16"),
+    "H1-equation-7": Planted(
+        false=World(
+            "a readout that is flat, and a hinge that is not squared",
+            {
+                "parityscope.models.ZigZag.value_and_slope": lambda readout, S: (0 * S, 0 * S),
+                "torch.Tensor.square": lambda values: 0.1 * values * values,
+            },
+        ),
+        true=World(
+            "a readout of slope 16 everywhere",
+            {"parityscope.models.ZigZag.value_and_slope": lambda readout, S: (16 * S, 16 + 0 * S)},
+        ),
+    ),
+    "H1-appendix-a": Planted(
+        false=World("heads that look across the circle", {f"{_CLAIMS}.gradients._wheel": _apart}),
+        true=World("heads that look at one position, and a little at the next", {f"{_CLAIMS}.gradients._wheel": _one}),
+    ),
     "H1-lemma-17": Planted(
         false=_AS_IT_IS,
         true=World(
@@ -236,7 +288,10 @@ def _all_learn(config: Config) -> Numbers:
             risk_at_start=(1.0,) * starts,
             risk=(0.0,) * starts,
             learned=(True,) * starts,
+            accuracy=(1.0,) * starts,
             in_strict_minimum=(False,) * starts,
+            in_proved_basin=(False,) * starts,
+            proved_from_start=(False,) * starts,
             largest_rise=0.0,
             minima=(),
         )
@@ -256,7 +311,10 @@ def _none_learn(config: Config) -> Numbers:
             risk_at_start=(3.0,) * starts,
             risk=(1.5,) * starts,
             learned=(False,) * starts,
+            accuracy=(0.5,) * starts,
             in_strict_minimum=(True,) * starts,
+            in_proved_basin=(True,) * starts,
+            proved_from_start=(False,) * starts,
             largest_rise=0.0,
             minima=(_MINIMUM,),
         )
@@ -278,6 +336,7 @@ _MINIMUM = MinimumNumbers(
     eigenvalues=(1.0,) * 4,
     radius=1e-3,
     least_curvature=0.5,
+    fastest_rate=0.5,
 )
 
 

@@ -15,7 +15,7 @@ from parityscope.papers.h1.figures.parameter_efficiency import (
     table,
     tried_models,
 )
-from parityscope.papers.h1.networks import stacked
+from parityscope.papers.h1.trainings import stacked
 from parityscope.records import Row
 
 

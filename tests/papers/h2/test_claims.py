@@ -5,26 +5,33 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.claims import check_claim, replayed, smoke
+from harness.claims import check_claim, smoke
 from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
+from parityscope.papers.rendering import claims_markdown, judgement_markdown
 
-HOLDS = {"H2-one-step", "H2-parameters", "H2-every-input", "H2-temperature"}  # of the others a clause is false
-REPLAYED = ["H2-initial-variance", "H2-softmax", "H2-samples", "H2-ffnn"]
+OPEN = {"H2-initial-variance"}  # seven seeds are too few at smoke scale
 
 
 @pytest.mark.parametrize("claim", named_claims(["H2"]), ids=lambda claim: claim.id)
 def test_verdict_at_smoke_scale(claim):
-    check_claim(claim.id, "holds" if claim.id in HOLDS else "in part")
+    check_claim(claim.id, "open" if claim.id in OPEN else "holds")
 
 
-@pytest.mark.parametrize("claim", named_claims(REPLAYED), ids=lambda claim: claim.id)
-def test_a_second_route_confirms_the_counterexample(claim):
-    replays = replayed(claim.id, smoke(claim.id))
-    assert replays
-    for found in replays:
-        assert found.confirms
-        assert found.again == pytest.approx(found.stored, rel=1e-2, abs=1e-9)
+@pytest.mark.parametrize("claim", [claim for claim in named_claims(["H2"]) if claim.replay], ids=lambda claim: claim.id)
+def test_a_second_route_takes_the_same_step(claim):
+    """No statement of H2 fails here, so the routes are tried at the points that were measured."""
+    measured = claim.measure(Context("smoke"))
+    for quantity, route in claim.replay.items():
+        point = measured.points[quantity]
+        assert route(point).value == pytest.approx(point["value"], rel=1e-2, abs=1e-9)
+
+
+def test_where_h2_is_judged_it_is_said_how_it_is_known():
+    (claim,) = named_claims(["H2-ffnn"])
+    found = smoke(claim.id)
+    for page in (claims_markdown([found], "smoke"), judgement_markdown(found, "smoke")):
+        assert "machine-written page" in page
 
 
 def test_the_smallest_codes_are_those_of_the_figure_where_it_is_stored():

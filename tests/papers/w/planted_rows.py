@@ -52,12 +52,14 @@ def attending(share: float, layers: int = 1) -> torch.Tensor:
     return attention
 
 
-def figure(number: int, what_is_false: str, rows) -> Planted:
+def figure(number: int | str, what_is_false: str, rows) -> Planted:
     """Return the worlds of a figure; `rows(shows, seed)` are those of a seed that shows the statement or does not."""
+
+    own = {"parityscope.papers.w.claims.figures.unlike_the_paper": lambda rows, own: ""}
 
     def world(what: str, shows: bool) -> World:
         planted = [row for seed in SEEDS for row in rows(shows, seed)]
-        return World(what, context=Context("smoke", rows=lambda name: planted))
+        return World(f"{what}, taken for the paper's sizes", own, Context("smoke", rows=lambda name: planted))
 
     return Planted(world(what_is_false, False), world(f"rows of five seeds that show Figure {number}", True))
 
@@ -89,7 +91,7 @@ def study(effect: float) -> Context:
     found = compare(-effect + 0.01 * torch.randn(30, 4, generator=torch.Generator().manual_seed(0)))
     by_measure = (found,) * len(MEASURES)
     model = ModelNumbers(
-        name="planted",
+        name="Qwen2-7B, planted",
         weights="float32",
         fingerprint="1f0c",
         layers_by_heads=(2, 2),

@@ -4,7 +4,6 @@ import torch
 from harness.engines import direct_risk
 from parityscope import (
     FFNN1,
-    InvalidInput,
     Parity,
     ParityTransformer,
     draw_problems,
@@ -43,11 +42,6 @@ def test_h1s_risk_at_its_own_start_is_about_four_and_not_one():
     smooth = population_risk(ParityTransformer(12, 3, directions=start, smoothing=0.01), problems).value
     assert sharp.mean().item() == pytest.approx(4.1, abs=0.2)
     assert smooth.mean().item() == pytest.approx(3.65, abs=0.2)
-
-
-def test_too_many_bits_are_refused_with_what_they_would_need():
-    with pytest.raises(InvalidInput, match=r"2\^30 inputs and is limited to n ≤ 26"):
-        population_risk(ParityTransformer(30, 3), Parity(30, (0, 1, 2)), engine="enumerate")
 
 
 @pytest.mark.long

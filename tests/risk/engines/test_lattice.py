@@ -14,10 +14,8 @@ from parityscope.measures import measured_accuracy
 from parityscope.models import AdditiveScore
 from parityscope.problems import bits_of
 from parityscope.risk.engines.grouped import grouped_risk
-from parityscope.risk.engines.lattice.cuts import Straddle
-from parityscope.risk.engines.lattice.engine import lattice_risk
-from parityscope.risk.engines.lattice.grid import prefix_sums
-from parityscope.risk.engines.lattice.programme import Programme
+from parityscope.risk.engines.lattice.engine import Straddle, lattice_risk
+from parityscope.risk.engines.lattice.grid import Programme, prefix_sums
 from parityscope.risk.engines.split.sums import split_mean
 from parityscope.risk.pieces.represent import loss_pieces, score_range, sign_pieces
 

@@ -7,7 +7,6 @@ from additive_model import AdditiveModel
 from parityscope import (
     Cosine,
     FrozenAttention,
-    InvalidInput,
     Parity,
     ParityTransformer,
     draw_problems,
@@ -35,11 +34,6 @@ def test_forty_bits_solved_by_one_hot_heads_have_no_risk():
     assert population_risk(model, Parity(40, support)).value.item() == pytest.approx(0.0, abs=1e-12)
     assert population_accuracy(model, Parity(40, support)).value.item() == 1.0
     assert population_accuracy(model, Parity(40, (3, 17, 37))).value.item() == pytest.approx(0.5, abs=1e-12)
-
-
-def test_too_large_a_request_says_what_it_needs():
-    with pytest.raises(InvalidInput, match=r"the split engine needs about \d+ GB at n = 60, k = 3 and stops at 8 GB"):
-        population_risk(ParityTransformer(60, 3), Parity(60, (0, 1, 2)), engine="split")
 
 
 def frozen(n, k, width, seed, runs=None):

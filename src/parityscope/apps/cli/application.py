@@ -17,7 +17,7 @@ from parityscope.core.errors import InvalidInput
 if TYPE_CHECKING:
     from parityscope.runs import Launcher
 
-FILES = ("learn", "fit", "papers", "sweep", "rows", "entropy", "explore", "bench")  # that register commands
+FILES = ("learn", "fit", "papers", "sweep", "entropy", "explore", "bench")  # that register commands
 # In the order in which a newcomer meets them.
 COMMANDS = ("learn", "fit", "predict", "chain", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
 

@@ -43,6 +43,10 @@ def fit(
     alpha: Annotated[float, typer.Option(help="The probability of any false term that is allowed.")] = 0.01,
     budget: Annotated[str, typer.Option(help="The work that the search may do: 30s, 5m, 2h.")] = "30s",
     seed: Annotated[int, typer.Option(min=0, help="Which rows are held out, and how solvers start.")] = 0,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Say whether a random forest, or LightGBM, does better: five more searches."),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for fit.json, interaction.png and report.html.")] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the model in this file, for `predict`.")
@@ -61,7 +65,7 @@ def fit(
     with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
 
         def searching(share: float, doing: str) -> None:
-            progress.show("searching", round(100 * share), 100, f"% of the time budget · {doing}")
+            progress.show("searching", round(100 * share), 100, f"% of the budget · {doing}")
 
         fitted = fit_file(
             data,
@@ -76,6 +80,7 @@ def fit(
             positive=positive,
             group=group,
             adjust=adjust or (),
+            compare=compare,
             progress=searching,
         )
     if save is not None:
@@ -115,8 +120,7 @@ def predict(
     from parityscope.apps.terminal.interactions import show_predictions
     from parityscope.core.errors import InvalidInput
     from parityscope.core.files import write_atomically
-    from parityscope.fit.predicting import predict_file
-    from parityscope.fit.saved import SavedModel
+    from parityscope.fit.saved import SavedModel, predict_file
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"unknown choice {missing!r} for missing values: use refuse or drop")

@@ -46,8 +46,7 @@ def learn(
     n: Annotated[int, typer.Option("--n", help="Number of bits.")] = 20,
     k: Annotated[int | None, typer.Option("--k", help="Number of hidden bits.  [default: 3]")] = None,
     support: Annotated[
-        str | None,
-        typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed."),
+        str | None, typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed.")
     ] = None,
     recipe: Annotated[
         str, typer.Option(help="A recipe from the list above.", autocompletion=completing(lambda: RECIPES))
@@ -62,14 +61,10 @@ def learn(
         int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
     ] = None,
     k_at_most: Annotated[
-        int | None,
-        typer.Option(min=1, help="Largest possible k, if k is unknown to the training (recipe concave)."),
+        int | None, typer.Option(min=1, help="Largest possible k, if k is unknown to the training (recipe concave).")
     ] = None,
     noise: Annotated[float, typer.Option(help="Probability that a label is flipped.")] = 0.0,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help=_SET_HELP),
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help=_SET_HELP)] = None,
     engine: Annotated[
         str, typer.Option(help=f"Risk engine. {engine_help()}.", autocompletion=completing(lambda: ENGINE_NAMES))
     ] = "auto",
@@ -131,8 +126,7 @@ def chain(
     n: Annotated[int, typer.Option("--n", min=2, help="Number of bits.")] = 20,
     k: Annotated[int | None, typer.Option("--k", min=1, help="Number of hidden bits.  [default: 6]")] = None,
     secret: Annotated[
-        str | None,
-        typer.Option(help="Hidden positions from 0 in the order of the chain, like 1,5,7; otherwise drawn."),
+        str | None, typer.Option(help="Hidden positions from 0 in the order of the chain, like 1,5,7; otherwise drawn.")
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,

@@ -61,7 +61,7 @@ def claims(
     that a second method confirms), open. Each statement is shown as printed, beside what was tested and what is ours.
     What would refute a statement is listed; statements that nothing computed here could refute are counted apart.
     """
-    from parityscope.apps.terminal.claims import show_claim, show_claims
+    from parityscope.apps.terminal.tables import show_claim, show_claims
     from parityscope.papers.claim import check
     from parityscope.papers.figure import named_scale
     from parityscope.papers.registry import named_claims
@@ -85,7 +85,7 @@ def claims(
 
 def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: bool) -> None:
     """Replay and print; exit code 1 if the second method does not refute what the first did."""
-    from parityscope.apps.terminal.claims import show_replays
+    from parityscope.apps.terminal.tables import show_replays
 
     replayed = _replayed(ids, scale, out, quiet)
     if len(replayed) == 1 and replayed[0].missing is not None:

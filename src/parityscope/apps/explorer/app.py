@@ -110,7 +110,7 @@ def _add_page(app: FastAPI, *, own_store: bool) -> None:
 
     @app.get("/plotly.js")
     async def plotly() -> FileResponse:
-        return FileResponse(_plotly_script(), media_type="text/javascript")
+        return FileResponse(Path(str(files("plotly") / "package_data" / "plotly.min.js")), media_type="text/javascript")
 
     @app.get("/api/about")
     async def about() -> dict[str, Any]:
@@ -198,11 +198,6 @@ def _add_live(app: FastAPI) -> None:
             await Client(socket).serve()
         finally:
             pages.remove(socket)
-
-
-def _plotly_script() -> Path:
-    """Return plotly.js as the installed wheel brings it."""
-    return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
 def serve(

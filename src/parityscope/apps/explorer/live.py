@@ -60,12 +60,7 @@ class LiveTraining:
         self._thread = threading.Thread(target=self._learn, name=TRAINING_THREAD, daemon=True)
 
     def turn(
-        self,
-        steps: int = 1,
-        seconds: float = 10.0,
-        *,
-        until: int | None = None,
-        stops: Collection[int] = (),
+        self, steps: int = 1, seconds: float = 10.0, *, until: int | None = None, stops: Collection[int] = ()
     ) -> str:
         """Take at most so many steps in about so many seconds (at least one step), and return a frame as JSON.
 

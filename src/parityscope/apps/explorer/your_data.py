@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.answer import Question
+from parityscope.fit.comparison import against_shuffled
 from parityscope.fit.evidence.evidence import p_text
-from parityscope.fit.evidence.shuffled import against_shuffled
 from parityscope.fit.files import answer_for, described
 from parityscope.fit.tables.delimited import SUFFIXES, read_delimited
 from parityscope.fit.tables.prepared import Prepared, prepare_table
-from parityscope.fit.tables.table import Table
+from parityscope.fit.tables.table import DataTable
 
 LARGEST_TABLE = 50_000_000  # bytes of a file
 _MOST_SECONDS = 60
@@ -79,7 +79,7 @@ class Kept:
     """A table that somebody sent, and how far the search in it has come."""
 
     name: str
-    table: Table
+    table: DataTable
     searched: tuple[float, str] = (0.0, "")
 
 
@@ -188,7 +188,7 @@ def _snippet(name: str, settings: FitSettings) -> str:
 def _shuffle_snippet(name: str, settings: ShuffleSettings, budget: int) -> str:
     return (
         "from pathlib import Path\n\n"
-        "from parityscope.fit.evidence.shuffled import against_shuffled\n"
+        "from parityscope.fit.comparison import against_shuffled\n"
         "from parityscope.fit.tables.prepared import prepare\n\n"
         f"known = prepare(Path({name!r}), {settings.target!r}{settings.options()})\n"
         f"compared = against_shuffled(known, {settings.k}, range(50), budget={budget}, seconds=60)\n"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from parityscope.fit.files import TableFit
     from parityscope.fit.interactions.terms import Term
     from parityscope.fit.model import Quality
-    from parityscope.fit.predicting import Predictions
+    from parityscope.fit.saved import Predictions
 
 
 def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
@@ -52,6 +52,8 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     _say(console, f"guarantee: {answer.guarantee}")
     if answer.skipped and fitted.findings:  # where nothing was found, the reason says it
         console.print(Text(answer.skipped, "yellow"), soft_wrap=True)
+    if fitted.compared:
+        _say(console, fitted.compared)
     constant = [name for name, why in fitted.ignored.items() if why == "constant"]
     if constant:  # what else was left out is said above
         _say(console, f"constant: {listed(constant)}")
@@ -62,7 +64,7 @@ def show_predictions(console: Console, said: Predictions) -> None:
 
     >>> import io
     >>> import numpy as np
-    >>> from parityscope.fit.predicting import Predictions
+    >>> from parityscope.fit.saved import Predictions
     >>> from parityscope.fit.saved import SavedModel
     >>> known = dict(made_by="parityscope", data="", rows=4, target="fault", classes=("no", "yes"), share=0.2)
     >>> model = SavedModel(**known, held_out_accuracy=0.8, guarantee="", terms=(), columns=(), constant=0, features=())

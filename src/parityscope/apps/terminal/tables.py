@@ -1,13 +1,15 @@
-"""What commands print: heat maps of attention, and tables of runs, studies, figures and ratios."""
+"""What commands print on a terminal: tables and sentences, claims as Markdown with coloured verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 from jaxtyping import Bool, Float
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.markdown import Markdown
+from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +22,9 @@ from parityscope.apps.terminal import plain_table
 from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.study import StudyRow, lower_share, means
 from parityscope.language_models.word_problems import VARIANTS
-from parityscope.papers.figure import SCALES, PaperFigure
+from parityscope.papers.claim import ClaimNumbers, Replayed
+from parityscope.papers.figure import SCALES, PaperFigure, Scale
+from parityscope.papers.rendering import IRREFUTABLE, claim_markdown, counts_markdown, judgement_markdown
 from parityscope.runs import Summary
 from parityscope.training import learning
 from parityscope.training.decoders import DecoderRun
@@ -127,10 +131,11 @@ def show_chains(console: Console, pairs: Sequence[ChainPair]) -> None:
     console.print(_table(pairs))
     console.print()
     even = 1 / (first.chain.task.n + 1)
+    seconds = sum(pair.chain.seconds + pair.at_once.seconds for pair in pairs)
     for line in (
         "accuracy: on held-out inputs, continued from its own tokens · examples: seen when all were correct",
         f"on hidden: attention on the hidden bits, {even:.2f} if even · entropy (W, Eq. 1): before → after training",
-        f"positions: {first.chain.task.n} bits, a 0, the chain · {sum(_seconds(pair) for pair in pairs):.1f} s",
+        f"positions: {first.chain.task.n} bits, a 0, the chain · {seconds:.1f} s",
     ):
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -144,10 +149,6 @@ def _table(pairs: Sequence[ChainPair]) -> Table:
         table.add_row(seed, secret, "chain", *_numbers(pair.chain))
         table.add_row("", "", "at once", *_numbers(pair.at_once))
     return table
-
-
-def _seconds(pair: ChainPair) -> float:
-    return pair.chain.seconds + pair.at_once.seconds
 
 
 def _numbers(run: DecoderRun) -> tuple[str, ...]:
@@ -234,3 +235,57 @@ def sweep_sentence(summary: Summary, store: Path, tracebacks: Sequence[str]) -> 
             f"parityscope rows {store} --failed shows every traceback; --retry-failed runs them again"
         )
     return sentence
+
+
+_VERDICT_COLOURS = {"proved": "green", "holds": "green", "misprint": "yellow", "in part": "yellow", "fails": "red"}
+_WIDEST = 118  # longer lines are hard to read
+
+
+class _Verdicts:
+    """Markdown whose emphasis, verdicts, has their colours."""
+
+    def __init__(self, markdown: str) -> None:
+        self._markdown = Markdown(markdown, code_theme="ansi_light", hyperlinks=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._markdown, options):
+            colour = _VERDICT_COLOURS.get(text) if style is not None and style.italic else None
+            yield Segment(text, style if colour is None else Style(color=colour), control)
+
+
+def show_claims(console: Console, checked: Sequence[ClaimNumbers]) -> None:
+    """Print every claim in short, and how many got which verdict."""
+    apart = ", ".join(f"{claim.id} ({claim.verdict})" for claim in checked if not claim.refutable)
+    parts = [*map(claim_markdown, checked), counts_markdown(checked)]
+    for part in [*parts, f"{IRREFUTABLE}, counted apart: {apart}"] if apart else parts:
+        _print(console, part)
+
+
+def show_claim(console: Console, checked: ClaimNumbers, scale: Scale) -> None:
+    """Print everything about one claim as a page to read."""
+    _print(console, f"{claim_markdown(checked)}\n\n{judgement_markdown(checked, scale)}")
+
+
+def _print(console: Console, markdown: str) -> None:
+    console.print(_Verdicts(markdown), "", width=min(console.width, _WIDEST))
+
+
+def show_replays(console: Console, replayed: Sequence[Replayed]) -> None:
+    """Print every number of the counterexamples beside the same number by a second method."""
+    for one in replayed:
+        console.print(Group(*_replayed(one), ""), highlight=False, width=min(console.width, _WIDEST))
+
+
+def _replayed(one: Replayed) -> Iterator[Text | Table]:
+    if one.missing is not None:
+        yield Text(one.missing)
+        return
+    origin = "stored" if one.stored else "nothing was stored, so it was computed first"
+    yield Text.assemble((one.id, "bold"), f"  counterexample at scale {one.scale} ({origin})")
+    titles = ("what", "stored", "again", "by", "still refutes")
+    table = plain_table(titles, left=titles)
+    for replay in one.replays:
+        confirms = Text("yes", "green") if replay.confirms else Text("no", "red")
+        numbers = (f"{number:.6g}" for number in (replay.stored, replay.again))
+        table.add_row(Text(replay.what), *numbers, Text(replay.route), confirms)
+    yield table

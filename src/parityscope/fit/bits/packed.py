@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,28 +114,6 @@ class TwoClasses:
         agreement = (self.second - 2 * second) - (self.first - 2 * first)
         return phi(agreement, self.rows - 2 * (first + second), float(self.second - self.first), self.rows)
 
-    def reaching(self, odd_first: ndarray, odd_second: ndarray, floor: float) -> Bool[ndarray, "*shape"]:
-        """Say which parities may have |correlation| ≥ floor: quick, in single precision, never a miss.
-
-        φ² = (n₁c₀ − n₀c₁)² / (n₀n₁·c·(N − c)) for c₀ and c₁ odd rows of n₀ and n₁, c = c₀ + c₁, N = n₀ + n₁.
-
-        >>> signs = np.array([[1, -1, -1, 1], [1, 1, -1, -1]], dtype=np.int8)
-        >>> rows = TwoClasses.from_signs(signs, np.array([-1, 1, 1, -1], dtype=np.int8))
-        >>> rows.reaching(np.array([0, 1]), np.array([2, 1]), floor=0.5).tolist()
-        [True, False]
-        """
-        scale = 1 / self.rows  # keeps squares far from overflow
-        first, second = odd_first.astype(np.float32), odd_second.astype(np.float32)
-        both = (first + second) * np.float32(scale)
-        first *= np.float32(self.second * scale)
-        second *= np.float32(self.first * scale)
-        first -= second
-        first *= first
-        both *= 1 - both
-        both *= np.float32((1 - 1e-4) * floor**2 * self.first * self.second)
-        # Differences of nearly equal counts lose digits: a few rounding errors of N are let through.
-        return first + np.float32(1e-12 * self.rows**2) >= both
-
     def gathered(self, rows: Int[ndarray, " chosen"]) -> UInt64[ndarray, " bits"]:
         """Return the answers of at most 64 rows, the first as the lowest bit; the second class follows the first.
 
@@ -168,12 +145,3 @@ def xor_of(word: UInt64[ndarray, " bits"], sets: Int[ndarray, "sets size"]) -> U
     for member in range(1, sets.shape[1]):
         joined ^= word[sets[:, member]]
     return joined
-
-
-def log_sets(bits: int, k: int) -> float:
-    """Return the logarithm of how many sets of k bits there are.
-
-    >>> round(math.exp(log_sets(10, 3)))
-    120
-    """
-    return math.lgamma(bits + 1.0) - math.lgamma(k + 1.0) - math.lgamma(bits - k + 1.0) if k <= bits else -math.inf

@@ -1,19 +1,17 @@
-"""How sure a found parity is: exact tails, the price of the search, and paired comparisons on held-out rows."""
+"""How sure a found parity is: exact tails, the price of the search, and rows that repeat others."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from numpy import ndarray
 
-_LEVEL = 0.05
 # Logarithms of p-values add up a few hundred terms: 1e-9 is a million times what rounding does to them.
 _ROUNDING = 1e-9
-_Z = NormalDist().inv_cdf(1 - _LEVEL)
 _SMALL_LOG_FACTORIALS = np.array([math.lgamma(count + 1.0) for count in range(32)])
 
 
@@ -95,20 +93,6 @@ def log_family(choices: Sequence[int], k: int) -> float:
     return float(polynomial[k])
 
 
-def corrected_log_p(log_p: float, choices: Sequence[int], k: int, *, k_is_known: bool) -> float:
-    """Return the logarithm of a p-value that pays for the search over every support.
-
-    By the union bound it is multiplied by the number of candidates of size k, and when k was open too by k(k+1),
-    whose reciprocals add up to 1 over all k.
-
-    >>> known, open_k = (corrected_log_p(-20.0, [1] * 10, 3, k_is_known=known) for known in (True, False))
-    >>> round(math.exp(known + 20)), round(math.exp(open_k - known))  # C(10, 3), and 3·4
-    (120, 12)
-    """
-    search = log_family(choices, k) + (0.0 if k_is_known else math.log(k * (k + 1)))
-    return min(0.0, log_p + search)
-
-
 def p_text(log_p: float) -> str:
     """Return a p-value as text, also when it is too small for a float.
 
@@ -142,29 +126,6 @@ def rows_needed(price: float, alpha: float) -> int:
     return int(rows[np.argmax(log_p <= math.log(alpha) + _ROUNDING)])
 
 
-def clearly_better(log_likelihood: Float[ndarray, " rows"], than: Float[ndarray, " rows"]) -> bool:
-    """Say whether one rule predicts held-out rows better than another: a paired one-sided z-test at 5 %.
-
-    Two rules that agree on every row up to rounding are equal, and none is better.
-
-    >>> clearly_better(np.array([-0.1, -0.2, -0.1]), than=np.array([-0.7, -0.7, -0.7]))
-    True
-    """
-    gain = log_likelihood - than
-    error = gain.std(ddof=1) / math.sqrt(len(gain)) if len(gain) > 1 else math.inf
-    return bool(gain.mean() > _Z * error + _ROUNDING)
-
-
-def replicates(chi: Int8[ndarray, " rows"], labels: Int8[ndarray, " rows"]) -> bool:
-    """Say whether held-out rows agree with a sign oriented on others: Fisher's exact test at 5 %, one-sided.
-
-    >>> chi = np.array([1, -1] * 4, dtype=np.int8)
-    >>> replicates(chi, chi), replicates(chi[:4], chi[:4])  # 1 of C(8, 4) = 70 relabellings, 1 of C(4, 2) = 6
-    (True, False)
-    """
-    return reaches(exact_log_tail(chi, labels), _LEVEL)
-
-
 def log_factorial(count: Float[ndarray, "*shape"]) -> Float[ndarray, "*shape"]:
     """Return log m! of whole numbers: a table, then Stirling's series, whose next term is below rounding from 32 on.
 
@@ -187,3 +148,57 @@ def log_choose(total: ndarray | float, chosen: ndarray | float) -> Float[ndarray
     """
     whole, part = np.asarray(total, dtype=float), np.asarray(chosen, dtype=float)
     return np.asarray(log_factorial(whole) - log_factorial(part) - log_factorial(np.asarray(whole - part)))
+
+
+_COLUMNS = 1000  # that tell rows apart: of more, as many spread over the table
+_OFTEN = 10.0  # times what independent columns would repeat by chance
+_FEWEST = 0.01  # of the rows
+_AGREE = 0.99  # copies of a row have its target
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How many rows repeat another one, and which rows are the same."""
+
+    rows: int
+    repeated: int
+    copies: Int[ndarray, " rows"]
+
+    @property
+    def sentence(self) -> str:
+        """Say it."""
+        return (
+            f"{self.repeated} of {self.rows} rows repeat another row exactly, target included: equal rows count as one "
+            "observation in every p-value (give groups to say which rows belong together)"
+        )
+
+
+def repetition(X: ndarray, y: ndarray) -> Repetition | None:
+    """Return the repetition of a table whose rows repeat others more than chance allows; None for other tables.
+
+    By chance two rows agree in independent columns with the product of the columns' own probabilities. Columns that
+    depend on each other repeat more often; but then equal rows do not always have the same target, and copies do.
+
+    >>> random = np.random.RandomState(0)
+    >>> X, y = random.randn(100, 3), random.randint(2, size=100).astype(float)
+    >>> repetition(X, y) is None, repetition(np.repeat(X, 2, axis=0), np.repeat(y, 2)).repeated
+    (True, 100)
+    """
+    rows, columns = X.shape
+    chosen = np.unique(np.linspace(0, columns - 1, min(columns, _COLUMNS)).astype(int))
+    mark = np.zeros(rows)
+    for column, factor in zip(chosen.tolist(), np.random.RandomState(0).randn(len(chosen)), strict=True):
+        mark += factor * X[:, column]
+    _, codes, counts = np.unique(mark, return_inverse=True, return_counts=True)
+    repeated = rows - len(counts)
+    if repeated < _FEWEST * rows:
+        return None
+    same = np.unique(mark + 1j * y, return_counts=True)[1]
+    pairs, agreeing = (float((some * (some - 1.0)).sum()) / 2 for some in (counts, same))
+    if agreeing < _AGREE * pairs:
+        return None
+    chance = 1.0
+    for column in chosen.tolist():
+        shares = np.unique(X[:, column], return_counts=True)[1] / rows
+        chance *= float((shares**2).sum())
+    return Repetition(rows, repeated, codes) if pairs > _OFTEN * (1 + chance * rows * (rows - 1) / 2) else None

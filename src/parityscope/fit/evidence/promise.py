@@ -18,27 +18,31 @@ from parityscope.fit.evidence.score import normal_quantile
 
 MISSED = 0.003  # how often a sampled search may miss a parity that it is said to have met
 SURELY = 0.99
-_DEVIATIONS = 2.75  # a normal variable falls so far below its mean with probability 0.003
+DEVIATIONS = 2.75  # a normal variable falls so far below its mean with probability 0.003
 _FEWEST = 0.05  # the share of rows that a parity must concern beyond its parts for the sentence to hold
 _A_DAY = 86_400.0
 _NEARLY = 1.5
 
 
 @lru_cache(maxsize=4096)
-def threshold(log_price: float) -> float:
+def threshold(log_price: float, *, grouped: bool = False) -> float:
     """Return the standardised score above which an effect is significant at level exp(−log_price), two-sided.
 
-    >>> round(threshold(-math.log(0.05)), 2)
-    1.96
+    Sums of groups are tested by Hoeffding's bound, 2·exp(−t²/2), which asks for more than the normal tail.
+
+    >>> round(threshold(-math.log(0.05)), 2), round(threshold(-math.log(0.05), grouped=True), 2)
+    (1.96, 2.72)
     """
-    return normal_quantile(-log_price - math.log(2))
+    return math.sqrt(2 * (log_price + math.log(2))) if grouped else normal_quantile(-log_price - math.log(2))
 
 
-def promised(rows: int, share: float, log_price: float, *, met: float = 0.0, features: int = 0) -> float | None:
+def promised(
+    rows: int, share: float, log_price: float, *, met: float = 0.0, features: int = 0, grouped: bool = False
+) -> float | None:
     """Return the partial correlation from which a further parity would be found, in steps of 0.01; None if none would.
 
     `share` is that of the second class (one half for a measured target), `met` the correlation from which on sampled
-    sets are met, `features` how many columns the regression has.
+    sets are met, `features` how many columns the regression has; with `grouped` the rows are groups.
 
     >>> promised(4000, 0.5, -math.log(1e-6)), promised(4000, 0.05, -math.log(1e-6)), promised(30, 0.5, 30.0) is None
     (0.13, 0.14, True)
@@ -46,11 +50,11 @@ def promised(rows: int, share: float, log_price: float, *, met: float = 0.0, fea
     free = rows - features - 1
     if free < 10 or met > 1:
         return None
-    cut = threshold(log_price)
+    cut = threshold(log_price, grouped=grouped)
     # Cornish and Fisher: a skewed sum needs a larger quantile, most where few rows carry the parity.
     skewness = abs(1 - 2 * share) / math.sqrt(_FEWEST * rows * share * (1 - share))
     cut += skewness * (cut**2 - 1) / 6
-    rho = max((cut + _DEVIATIONS) / math.sqrt(free), met + _DEVIATIONS / math.sqrt(free) if met else 0.0)
+    rho = max((cut + DEVIATIONS) / math.sqrt(free), met + DEVIATIONS / math.sqrt(free) if met else 0.0)
     rounded = math.ceil(100 * rho - 1e-9) / 100
     return rounded if rounded < 1 else 1.0 if met == 1 and cut < math.sqrt(free) else None
 
@@ -130,10 +134,10 @@ def counted(many: int | str, what: str) -> str:
     return f"{many} {what}{'' if many in (1, '1') else 's'}"
 
 
-def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "") -> str:
+def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False) -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
-    `stopped` says why the search ended before its budget of work was used, if it did.
+    `stopped` says why the search was cut short, if it was; with `early` it ended by itself before its budget was used.
 
     >>> skipped_sentence({4: (0.5, 7300.0), 5: (1.0, 9e9), 6: (2.0, 1e15), 7: (2.0, 1e18)})
     'not searched: 4 columns weaker than 0.5 (2 hours), 5 columns with noise (285 years), 6 to 7 columns (longer)'
@@ -149,6 +153,8 @@ def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: 
     if longer:
         some = " with noise" if all(unfinished[k][0] == 1 for k in longer) else ""
         texts.append(f"{sizes_text(longer)} columns{some} (longer)")
+    if early:
+        texts[-1] += ", since little more is spent once a term is found"
     if stopped:
         texts.append(f"what else this budget pays for ({stopped})")
     return f"not searched: {', '.join(texts)}" if texts else ""

@@ -14,17 +14,17 @@ from numpy import ndarray
 from parityscope.fit.bits.bits import Bit
 from parityscope.fit.evidence.score import Target
 from parityscope.fit.interactions.interaction import Candidate, Solver, Values
-from parityscope.fit.tables.column import Column
+from parityscope.fit.tables.column import SearchedColumn
 
 _LARGEST_TABLE = 4  # columns: beyond, a term is told by its parity, and a tangle of terms one by one
 _MOST_CELLS = 81
 _Z = 1.96
 
 
-class Cell(NamedTuple):
+class Combination(NamedTuple):
     """One line of a truth table: the values, how many rows have them, the mean of their target, and its 95 % interval.
 
-    >>> Cell(("0", "1"), rows=40, share=0.9, low=0.77, high=0.96).second_class
+    >>> Combination(("0", "1"), rows=40, share=0.9, low=0.77, high=0.96).second_class
     36
     """
 
@@ -66,7 +66,7 @@ class Term:
     block: dict[str, list[str]]
     solver: Solver
     headings: tuple[str, ...]  # of the truth table
-    truth_table: list[Cell]
+    truth_table: list[Combination]
     parts: tuple[tuple[str, ...], ...] = ()  # smaller sets of its columns that have an effect of their own
     label: str = ""  # of several classes the one that is told from all others
 
@@ -171,14 +171,14 @@ def kind_of(group: Sequence[Candidate], accepted: Sequence[Candidate]) -> str:
 
 def truth_table(
     bits: Sequence[Bit],
-    columns: Sequence[Column],
+    columns: Sequence[SearchedColumn],
     levels: Mapping[int, Sequence[float]],
     values: Values,
     target: Target,
-) -> tuple[tuple[str, ...], list[Cell]]:
+) -> tuple[tuple[str, ...], list[Combination]]:
     """Return headings and every combination of values with its rows; of many columns only the two parities.
 
-    >>> heat, shift = Column("heat", 0), Column("shift", 1, "text", {0.0: "day", 1.0: "night"})
+    >>> heat, shift = SearchedColumn("heat", 0), SearchedColumn("shift", 1, "text", {0.0: "day", 1.0: "night"})
     >>> values = {0: np.array([50, 60, 60]), 1: np.array([0, 0, 1])}
     >>> bits = [Bit(0, threshold=53.0), Bit(1, levels=(1.0,))]
     >>> names, cells = truth_table(bits, [heat, shift], {1: (0.0, 1.0)}, values, Target(np.array([0.0, 1.0, 0.0])))
@@ -208,7 +208,7 @@ class _Axis(NamedTuple):
 
 
 def _axes(
-    bits: Sequence[Bit], columns: Sequence[Column], levels: Mapping[int, Sequence[float]], values: Values
+    bits: Sequence[Bit], columns: Sequence[SearchedColumn], levels: Mapping[int, Sequence[float]], values: Values
 ) -> list[_Axis]:
     axes, done = [], set()
     for bit in sorted(bits, key=lambda one: (one.column, one.threshold or 0.0, one.levels)):
@@ -232,14 +232,14 @@ def _axes(
     ]
 
 
-def _cell(values: tuple[str, ...], rows: int, total: float, squares: float, measured: bool) -> Cell:
+def _cell(values: tuple[str, ...], rows: int, total: float, squares: float, measured: bool) -> Combination:
     if not rows:
-        return Cell(values, 0, None, None, None)
+        return Combination(values, 0, None, None, None)
     mean = float(total) / rows
     if measured:
         error = _Z * math.sqrt(max(0.0, squares / rows - mean**2) / rows)
-        return Cell(values, rows, mean, mean - error, mean + error)
+        return Combination(values, rows, mean, mean - error, mean + error)
     # Wilson's interval: it stays between 0 and 1, also of few rows.
     centre, spread = mean + _Z**2 / (2 * rows), _Z * math.sqrt(mean * (1 - mean) / rows + _Z**2 / (4 * rows**2))
     low, high = ((centre + side * spread) / (1 + _Z**2 / rows) for side in (-1, 1))
-    return Cell(values, rows, mean, max(0.0, low), min(1.0, high))
+    return Combination(values, rows, mean, max(0.0, low), min(1.0, high))

@@ -12,13 +12,22 @@ from numpy import ndarray
 
 from parityscope.fit.bits.packed import TwoClasses, xor_of
 from parityscope.fit.clock import Budget
-from parityscope.fit.solvers.collision_plan import MOST_COLLISIONS, Books, Plan, filter_limit, halved
+from parityscope.fit.solvers.collision_plan import (
+    MOST_COLLISIONS,
+    Books,
+    Plan,
+    filter_limit,
+    gather_seconds,
+    halved,
+    round_seconds,
+)
 from parityscope.fit.solvers.scan import BitSet
 
 _CHUNK = 2**18
 _MOST_KEY_BITS = 20  # the table of buckets then takes four megabytes
 _KEPT = 64
-_WORD_SECONDS = 4e-9  # nominal, to count 64 rows of a parity
+# Nominal: to count 64 rows of a parity, to draw a row, and to look at a collision that passed the quick filter.
+_WORD_SECONDS, _DRAW_SECONDS, _PASSED_SECONDS = 4e-9, 27e-9, 20e-9
 
 
 @dataclass
@@ -46,8 +55,8 @@ class Collider:
         columns, first = np.unique(self.owner, return_index=True)
         self._columns = len(columns)
         self._several = self._columns < len(self.owner)
-        self._counting = 0.0  # nominal seconds of counts on all rows that are not charged yet
-        self._first_bit = np.append(first, len(self.owner))  # bits of a column follow each other
+        self._work = 0.0  # nominal seconds that are not charged yet
+        self._place = np.repeat(np.arange(self._columns), np.diff(np.append(first, len(self.owner))))
 
     @property
     def best(self) -> list[BitSet]:
@@ -76,8 +85,8 @@ class Collider:
             for key_rows in self._epoch(plan, min(self.books.rounds_per_epoch(plan), int(needed) + 1)):
                 if key_rows:
                     rounds.append((key_rows, split))
-                budget.charge(plan.seconds + self._counting)
-                self._counting = 0.0
+                budget.charge(self._work)
+                self._work = 0.0
                 budget.report(f"parities of {plan.k} columns with correlation {plan.rho:g}")
                 if budget.left < 0 or (until_found and len(self.found) > known):
                     break
@@ -97,6 +106,7 @@ class Collider:
                 self.rows.first + self.random.choice(self.rows.second, draws[1], replace=False),
             ]
         )
+        self._work += 2 * self.rows.rows * _DRAW_SECONDS + gather_seconds(len(chosen), self.rows.bits)
         self.random.shuffle(chosen)  # every word a mixture of both classes, its share that of a draw
         sieve = _Sieve(
             np.array([self.rows.gathered(some) for some in np.split(chosen, plan.filter_words)]),
@@ -124,7 +134,9 @@ class Collider:
             keys, labels = self._keys(chosen)
             halves = [_joined(keys[bits], half) for bits, half in zip(sides, plan.halves, strict=True)]
             halves[1] ^= np.uint32(labels)
-            join = _Join.of(halves[0], halves[1], len(chosen) - 1)
+            join, key_bits = _Join.of(halves[0], halves[1], len(chosen) - 1), len(chosen) - 1
+            counts = [len(half) for half in halves]
+            self._work += round_seconds(counts, join.collisions, key_bits, plan.quick_words, self.rows.bits)
             if join.collisions <= 2 * MOST_COLLISIONS:
                 break
             more = self._draw(free, used, 4) if len(chosen) + 3 <= _MOST_KEY_BITS else None
@@ -138,6 +150,7 @@ class Collider:
             ]
             for pair in join.pairs():
                 passed = sieve.quickly(quick, pair)
+                self._work += len(passed) * sieve.pass_seconds
                 members = [
                     bits[_members(len(bits), half, some[passed])]
                     for bits, half, some in zip(sides, plan.halves, pair, strict=True)
@@ -156,10 +169,7 @@ class Collider:
         sides = [dealt[: plan.sides[0]], dealt[plan.sides[0] :]]
         if not self._several:
             return sides
-        return [
-            np.concatenate([np.arange(self._first_bit[c], self._first_bit[c + 1]) for c in side.tolist()])
-            for side in sides
-        ]
+        return [np.flatnonzero(np.bincount(side, minlength=self._columns)[self._place]) for side in sides]
 
     def _draw(self, free: list[ndarray], used: list[int], count: int) -> ndarray | None:
         """Return rows that no key has used, half of either class; None when there are not enough."""
@@ -191,7 +201,7 @@ class Collider:
         if not len(sets):
             return
         strength = self.rows.strength(*self.rows.odd(sets))
-        self._counting += len(sets) * len(self.rows.words) * _WORD_SECONDS
+        self._work += len(sets) * len(self.rows.words) * _WORD_SECONDS
         for place in np.flatnonzero(np.abs(strength) >= self.floor).tolist():
             self.found[tuple(sorted(sets[place].tolist()))] = float(strength[place])
         if len(self.found) > 64 * _KEPT:
@@ -207,6 +217,11 @@ class _Sieve:
     quick: int
     quick_limit: int
     limit: int
+
+    @property
+    def pass_seconds(self) -> float:
+        """Nominal seconds that a collision takes which the first words let pass."""
+        return _PASSED_SECONDS * (1 if len(self.words) == self.quick else 1 + len(self.words) / 2)
 
     def quickly(self, halves: list[list[ndarray]], pair: tuple[ndarray, ndarray]) -> ndarray:
         """Return which collisions pass the first words, from the words of the half-sets."""

@@ -30,6 +30,7 @@ same, keys get more rows until the join is affordable; the books count the rows 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -41,7 +42,9 @@ SIZES = (2, 3, 4, 5, 6)
 GRID = np.round(np.arange(0.05, 1.005, 0.01), 2)  # correlations that the books are kept for
 _MOST_HALVES = 3_000_000
 MOST_COLLISIONS = 6_000_000
-_COLLISION_SECONDS, _HALF_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 25e-9, 8e-9, 1.5e-9, 4e-4
+# Nominal, each per piece of work that is counted; fitted to rounds on tables of many shapes.
+_COLLISION_SECONDS, _HALF_SECONDS, _SORT_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 10e-9, 5e-9, 18e-9, 1.1e-9, 3e-4
+_QUICK_SECONDS = 1.6e-9
 
 
 @dataclass(frozen=True)
@@ -90,16 +93,27 @@ def plan_for(columns: int, k: int, rows: int, rho: float, *, bits_per_column: fl
         collisions = halves[0] * halves[1] / 2.0**key_bits
         if collisions > MOST_COLLISIONS and key_bits < 20:
             continue
-        cost = (
-            _ROUND_SECONDS
-            + collisions * _COLLISION_SECONDS * (0.6 + 0.4 * quick)
-            + (sum(halves) * (1 + 0.4 * quick) + (2 if key_bits > 16 else 1) * min(halves)) * _HALF_SECONDS
-            + key_bits * columns * bits_per_column * _BIT_SECONDS
-        )
+        cost = round_seconds(halves, collisions, key_bits, quick, columns * bits_per_column)
         plan = Plan(k, (large, small), (sides[0], sides[1]), key_bits, words, quick, rho, cost)
         if best is None or cost / _agree(rho) ** key_bits < best.seconds / _agree(rho) ** best.key_bits:
             best = plan
     return best or Plan(k, (large, small), (sides[0], sides[1]), 4, words, quick, rho, math.inf)
+
+
+def round_seconds(halves: Sequence[float], collisions: float, key_bits: int, quick: int, bits: float) -> float:
+    """Return the nominal seconds of a round, from the half-sets of either side and how many pairs of them collide."""
+    return (
+        _ROUND_SECONDS
+        + sum(halves) * quick * _HALF_SECONDS
+        + min(halves) * (2 if key_bits > 16 else 1) * _SORT_SECONDS
+        + collisions * (_COLLISION_SECONDS + quick * _QUICK_SECONDS)
+        + gather_seconds(key_bits + 1, bits)
+    )
+
+
+def gather_seconds(rows: int, bits: float) -> float:
+    """Return the nominal seconds that it takes to read the bits of some rows."""
+    return rows * bits * _BIT_SECONDS
 
 
 def _agree(rho: float) -> float:

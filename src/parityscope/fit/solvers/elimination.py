@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
-from parityscope.fit.bits.packed import TwoClasses
+from parityscope.fit.bits.packed import TwoClasses, unpack
 from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import log_choose
 from parityscope.fit.solvers.collision_plan import GRID
@@ -28,7 +28,10 @@ from parityscope.fit.solvers.scan import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 _BATCH_WORDS = 2**17
-_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS = 25e-6, 2.2e-9, 6e-9
+# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution
+# with every word that it is counted on.
+_STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 31e-6, 2.7e-9, 7.5e-9, 150e-6
+_SET_SECONDS, _COUNT_SECONDS = 75e-6, 19e-9
 
 
 def solve(
@@ -88,12 +91,17 @@ class EliminationBooks:
     sizes: tuple[int, ...]
     log_missed: dict[int, Float[ndarray, " grid"]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.most = min(self.columns, self.rows - 1 - _SPARE_ROWS)  # columns that a sample may have
+
     def chance(self, k: int, unknown_columns: int) -> Float[ndarray, " grid"]:
         """Return the probability that one sample finds a parity of k columns, for every correlation."""
         return _chance(self.columns, self.rows, k, unknown_columns)
 
     def enter(self, unknown_columns: int, samples: int) -> None:
-        """Enter samples of full rank."""
+        """Enter samples of full rank; where there was none, as with rare columns, the next have fewer columns."""
+        if samples == 0:
+            self.most = min(self.most, int(unknown_columns / math.sqrt(2)))
         for k in self.sizes:
             gain = samples * np.log1p(-np.minimum(self.chance(k, unknown_columns), 1 - 1e-15))
             self.log_missed[k] = self.log_missed.get(k, np.zeros(len(GRID))) + gain
@@ -128,7 +136,7 @@ def sample_seconds(unknown_columns: int) -> float:
     words = (unknown_columns + 2) / 64 + 1
     systems = max(1, _BATCH_WORDS // int(rows * words))
     per_unknown = _STEP_SECONDS / systems + rows * (0.7 * words + 3) * _WORD_SECONDS
-    return unknown_columns * per_unknown + rows * unknown_columns * _BIT_SECONDS
+    return _SAMPLE_SECONDS + unknown_columns * per_unknown + rows * unknown_columns * _BIT_SECONDS
 
 
 @dataclass
@@ -171,7 +179,8 @@ class Eliminator:
 
     @cached_property
     def _answers(self) -> UInt8[ndarray, "rows bits"]:
-        return np.ascontiguousarray(self.table.signs[:, : self.rows.rows].T < 0).astype(np.uint8)
+        signs = unpack(self.rows.words, [self.rows.first, self.rows.second])
+        return np.ascontiguousarray(signs.T < 0).astype(np.uint8)
 
     def run(self, columns: int, *, samples: int, budget: Budget) -> None:
         """Solve samples of so many columns; a parity without any disagreement ends it."""
@@ -183,17 +192,17 @@ class Eliminator:
             system = np.zeros((len(chosen), count, unknowns + 1), dtype=np.uint8)
             right = np.zeros((len(chosen), count), dtype=np.uint8)
             for place, some in enumerate(chosen):
-                rows = self.random.choice(self.rows.rows, count, replace=False)
+                rows = _different(self.random, self.rows.rows, count)
                 system[place, :, : len(some)] = self._answers[np.ix_(rows, some)]
                 system[place, :, -1] = 1
                 right[place] = labels[rows]
             solution, full_rank, consistent = solve(system, right)
             self.consistent = bool(consistent.any())
-            self._weigh(chosen, solution)
+            weighed = self._weigh(chosen, solution)
             if len(self.generators) == self.table.columns:
                 self.books.enter(columns, int(full_rank.sum()))
             samples -= len(chosen)
-            budget.charge(len(chosen) * sample_seconds(unknowns))
+            budget.charge(len(chosen) * sample_seconds(unknowns) + weighed * self._set_seconds)
             self.solved += len(chosen)
             budget.report(f"equations of {columns} columns")
             if self.best is not None and abs(self.best.strength) > 1 - 1e-12:
@@ -207,8 +216,12 @@ class Eliminator:
         unknowns = columns * len(self.generators) / max(1, len(self._by_column))
         return max(1, int(_BATCH_WORDS / ((unknowns + 25) * (unknowns / 64 + 1))))
 
-    def _weigh(self, chosen: list[ndarray], solution: ndarray) -> None:
-        """Count the sparse solutions on all training rows."""
+    @property
+    def _set_seconds(self) -> float:
+        return _SET_SECONDS + len(self.rows.words) * _COUNT_SECONDS
+
+    def _weigh(self, chosen: list[ndarray], solution: ndarray) -> int:
+        """Count the sparse solutions on all rows; return how many there were."""
         sparse: dict[int, list[tuple[int, ...]]] = {}
         weights = solution[:, :-1].sum(axis=1, dtype=np.int64)
         for place in np.flatnonzero((weights > 0) & (weights <= 2 * self.max_k)).tolist():
@@ -222,6 +235,17 @@ class Eliminator:
             best = int(np.abs(strength).argmax())
             if self.best is None or abs(strength[best]) > abs(self.best.strength):
                 self.best = BitSet(tuple(each[best].tolist()), float(strength[best]))
+        return sum(map(len, sparse.values()))
+
+
+def _different(random: np.random.RandomState, most: int, count: int) -> Int[ndarray, " count"]:
+    """Return different numbers below `most`: of many, repetitions are drawn again, which is cheaper than to permute."""
+    if 8 * count > most:
+        return random.choice(most, count, replace=False)
+    drawn = random.randint(most, size=count)
+    while len(again := np.setdiff1d(np.arange(count), np.unique(drawn, return_index=True)[1])):
+        drawn[again] = random.randint(most, size=len(again))
+    return drawn
 
 
 def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> tuple[int, float, float]:
@@ -234,9 +258,10 @@ def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> 
     here = int(np.argmin(np.abs(GRID - rho)))
     done = float(books.log_missed.get(k, np.zeros(len(GRID)))[here])
     needed = done - math.log(missed)
-    most = min(books.columns, books.rows - 1 - _SPARE_ROWS)
-    best = (most, math.inf, math.inf)
-    for columns in sorted({max(k, min(most, round(most * 2 ** (-step / 2)))) for step in range(16)}):
+    best = (books.most, math.inf, math.inf)
+    for columns in sorted(
+        {max(k, round(books.most * 2 ** (-step / 2))) for step in range(16)} if books.most >= k else ()
+    ):
         chance = float(books.chance(k, columns)[here])
         samples = math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > 0 else math.inf
         seconds = samples * sample_seconds(columns)

@@ -15,18 +15,17 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Int64
 from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
 from parityscope.fit.bits.packed import unpack, words_of
-from parityscope.fit.evidence.ranking import strongest
 
 KEPT = 64
 _BLOCK_ROWS = 2**13  # a block of signs and its product stay in the cache
 _TILE = 1024  # questions whose pairs are looked at together
-_OPERATIONS = 5e10  # single-precision operations in a nominal second
-_NUMBERS = 2.5e8  # numbers read or written one by one in a nominal second
+_OPERATIONS = 8e10  # single-precision operations in a nominal second
+_NUMBERS = 4e8  # numbers read or written one by one in a nominal second
 _HELD = 3e7  # signs that are kept unpacked: 120 megabytes
 _LEAST_LEFT = 12.0  # rows' worth of variance that a pair must have beyond its parts
 
@@ -208,3 +207,17 @@ def _best(sets: ndarray, strength: ndarray) -> list[BitSet]:
     sets, strength = sets[order], strength[order]
     chosen = strongest(strength, KEPT)
     return [BitSet(tuple(sets[i].tolist()), float(strength[i])) for i in chosen.tolist() if strength[i] != 0]
+
+
+def strongest(strength: Float[ndarray, " candidates"], count: int) -> Int64[ndarray, " kept"]:
+    """Return the places of the `count` largest |strength|, strongest first, equals in their own order.
+
+    >>> strongest(np.array([0.5, -1.0, 0.0, 1.0, 0.5, 0.5]), 3).tolist()
+    [1, 3, 0]
+    """
+    size = np.abs(strength)
+    places = np.arange(len(size))
+    if len(size) > count:
+        # Everything as strong as the last one kept stays, so that the order decides among equals.
+        places = np.flatnonzero(size >= np.partition(size, len(size) - count)[len(size) - count])
+    return places[np.argsort(-size[places], kind="stable")[:count]]

@@ -11,8 +11,7 @@ from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
 from parityscope.fit.bits.packed import unpack
-from parityscope.fit.evidence.ranking import strongest
-from parityscope.fit.solvers.scan import KEPT, BitSet
+from parityscope.fit.solvers.scan import KEPT, BitSet, strongest
 
 MOST_BITS = 28
 _FACTOR = 6  # 2^6 characters are one product of matrices

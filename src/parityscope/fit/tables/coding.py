@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -9,15 +10,16 @@ import numpy as np
 from numpy import ndarray
 
 from parityscope.fit.bits.bits import FEW_LEVELS
-from parityscope.fit.tables.column import UNSEEN, Column, Kind
+from parityscope.fit.tables.column import UNSEEN, Kind, SearchedColumn
 from parityscope.fit.tables.missing import Missing
 from parityscope.fit.tables.plink import Genotypes
-from parityscope.fit.tables.table import MISSING, Table
+from parityscope.fit.tables.table import DATES, MISSING, DataTable
 from parityscope.fit.tables.target import spelled
 
 MOST_VALUES = 32  # values of a text column that are asked for one by one: the most frequent
 FEWEST_ROWS = 5  # a rarer value can decide nothing
 _MISSING_WORD = "missing"
+_DATE = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})([ T]\d{1,2}:\d{2}.*)?|missing")
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,13 @@ class Coded:
     """
 
     X: ndarray
-    columns: tuple[Column, ...]
+    columns: tuple[SearchedColumn, ...]
     unordered: frozenset[int]  # columns of X whose numbers are mere names: asked for one by one
     left_out: dict[str, str]  # columns that take no part, and why
     notes: tuple[str, ...]  # what is searched in part only
 
 
-def code(table: Table, target: int | None, missing: Missing, without: frozenset[int] = frozenset()) -> Coded:
+def code(table: DataTable, target: int | None, missing: Missing, without: frozenset[int] = frozenset()) -> Coded:
     """Return every column but the target, and those `without`, as numbers.
 
     Numbers stay what they are. Text of up to four values gets codes in alphabetical order, which the search may split
@@ -64,13 +66,13 @@ def code(table: Table, target: int | None, missing: Missing, without: frozenset[
 class _Work:
     """The columns taken so far."""
 
-    table: Table
+    table: DataTable
     target: int | None
     missing: Missing
     without: frozenset[int] = frozenset()
     numbers: ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    columns: list[Column] = field(default_factory=list)
-    more: list[tuple[Column, ndarray]] = field(default_factory=list)
+    columns: list[SearchedColumn] = field(default_factory=list)
+    more: list[tuple[SearchedColumn, ndarray]] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -99,6 +101,9 @@ class _Work:
         if lacks and self.missing == "category":
             counts[_MISSING_WORD] += len(values) - counts.total()
         offered = _offered(counts)
+        if len(counts) > FEW_LEVELS and all(map(_DATE.fullmatch, counts)):
+            self.left_out[name] = DATES
+            return
         if not offered:
             different = f"text of {len(counts)} different values, none of them in {FEWEST_ROWS} rows"
             self.left_out[name] = different if counts else "every value is missing"
@@ -111,7 +116,7 @@ class _Work:
         if lacks:
             instead = _MISSING_WORD if self.missing == "category" else counts.most_common(1)[0][0]
             fill = float(offered.index(instead)) if instead in offered else UNSEEN
-        column = Column(name, self._place(place), "text", words, fill)
+        column = SearchedColumn(name, self._place(place), "text", words, fill)
         self.more.append((column, column.numbers(values)))
 
     def done(self) -> Coded:
@@ -132,11 +137,11 @@ class _Work:
     def _place(self, place: int) -> int:
         return place - (self.target is not None and place > self.target)
 
-    def _plain(self, place: int) -> Column:
+    def _plain(self, place: int) -> SearchedColumn:
         words = self.table.words.get(place)
         known = None if words is None else {float(value): word for value, word in enumerate(words)}
         kind: Kind = "genotype" if known and isinstance(self.table.words, Genotypes) else "number"
-        return Column(self.table.names[place], self._place(place), kind, known)
+        return SearchedColumn(self.table.names[place], self._place(place), kind, known)
 
     def _fill(self, index: int) -> None:
         """Put a value where one is missing: the median, or one of its own where the column has few."""
@@ -152,7 +157,7 @@ class _Work:
             words = column.words or {float(level): spelled(level) for level in distinct}
             column = replace(column, words={**words, fill: _MISSING_WORD})
         elif self.missing == "category":
-            indicator = Column(column.name, column.place, "missing")
+            indicator = SearchedColumn(column.name, column.place, "missing")
             self.more.append((indicator, gaps.astype(float)))
         self.columns[index] = replace(column, fill=fill)
 

@@ -18,15 +18,15 @@ Kind = Literal["number", "text", "genotype", "missing"]
 
 
 @dataclass(frozen=True)
-class Column:
+class SearchedColumn:
     """What a column of numbers that is searched says about a column of the table.
 
-    >>> shift = Column("shift", 0, "text", {0.0: "day", 1.0: "night"})
+    >>> shift = SearchedColumn("shift", 0, "text", {0.0: "day", 1.0: "night"})
     >>> shift.numbers(np.array(["night", "day", "noon"], dtype=object)).tolist()  # noon was never seen
     [1.0, 0.0, -1.0]
     >>> shift.describe(Bit(0, levels=(1.0,))), shift.describe(Bit(0, levels=(1.0,)), yes=False)
     ('shift = night', 'shift ≠ night')
-    >>> Column("heat", 1).describe(Bit(1, threshold=53.0), yes=False)
+    >>> SearchedColumn("heat", 1).describe(Bit(1, threshold=53.0), yes=False)
     'heat ≤ 53'
     """
 

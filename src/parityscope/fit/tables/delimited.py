@@ -12,7 +12,7 @@ from pathlib import Path
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.fit.tables import wide
-from parityscope.fit.tables.table import Table, refuse_repeated, table_of
+from parityscope.fit.tables.table import DataTable, refuse_repeated, table_of
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -45,7 +45,7 @@ class Dialect:
         return (f"read with {' and '.join(unusual)}",) if unusual else ()
 
 
-def read_delimited(path: Path, suffix: str, *, refuse_missing: bool = False) -> Table:
+def read_delimited(path: Path, suffix: str, *, refuse_missing: bool = False) -> DataTable:
     """Return the table in a text file, compressed with gzip or not; a wide one that lacks values may be refused first.
 
     >>> import tempfile

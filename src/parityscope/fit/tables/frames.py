@@ -10,9 +10,9 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.tables.coding import Coded, code
-from parityscope.fit.tables.column import Column
+from parityscope.fit.tables.column import SearchedColumn
 from parityscope.fit.tables.missing import Missing
-from parityscope.fit.tables.table import Table, is_missing, listed, table_of
+from parityscope.fit.tables.table import DataTable, is_missing, listed, table_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,7 +56,7 @@ class FrameCoder:
     [[1.0, 1.0], [2.0, -1.0]]
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[SearchedColumn, ...]
     unordered: frozenset[int]
     notes: tuple[str, ...]  # what takes no part, or in part only
 
@@ -80,7 +80,7 @@ class FrameCoder:
         table = _told(frame)
         return np.column_stack([self._of(column, table) for column in self.columns])
 
-    def _of(self, column: Column, table: Table) -> ndarray:
+    def _of(self, column: SearchedColumn, table: DataTable) -> ndarray:
         values = table.column(column.place)
         if column.kind == "text" and column.place not in table.texts:
             texts = np.array([str(value) for value in values.tolist()], dtype=object)
@@ -94,6 +94,6 @@ class FrameCoder:
         return numbers
 
 
-def _told(frame: DataFrame) -> Table:
+def _told(frame: DataFrame) -> DataTable:
     """Return a DataFrame as a table; columns of mere objects that hold numbers are numbers."""
     return table_of(frame.infer_objects())

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from parityscope.core.errors import InvalidInput
-from parityscope.fit.tables.table import Table, is_missing, listed
+from parityscope.fit.tables.table import DataTable, is_missing, listed
 
 Missing = Literal["refuse", "drop", "median", "category"]
 CHOICES: tuple[Missing, ...] = get_args(Missing)
@@ -28,7 +28,7 @@ category
     raise InvalidInput(f"unknown choice {choice!r} for missing values: use one of {', '.join(CHOICES)}")
 
 
-def without_missing(table: Table, target: int, choice: Missing, source: object) -> Table:
+def without_missing(table: DataTable, target: int, choice: Missing, source: object) -> DataTable:
     """Return the table as far as its rows can be used; refuse missing values unless something was chosen.
 
     A row without a class teaches nothing and goes whatever was chosen. Other missing values stay for `coding`, unless
@@ -68,7 +68,7 @@ becomes a value of its own)
     return table
 
 
-def refuse_infinite(table: Table, source: object) -> None:
+def refuse_infinite(table: DataTable, source: object) -> None:
     """Refuse infinite numbers, naming every column that has some.
 
     >>> import pandas as pd

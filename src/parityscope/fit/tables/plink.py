@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput, MissingExtra
-from parityscope.fit.tables.table import MISSING, Table
+from parityscope.fit.tables.table import MISSING, DataTable
 
 PHENOTYPE = "phenotype"  # what the last column of .fam is called here
 _UNREAD = -127  # what bed-reader writes where a genotype is missing
@@ -39,7 +39,7 @@ class Genotypes(Mapping[int, tuple[str, ...]]):
         return self._variants
 
 
-def read_plink(path: Path) -> Table:
+def read_plink(path: Path) -> DataTable:
     """Return the genotypes of a .bed file, one column per variant, and the phenotype of its .fam as the last column.
 
     PLINK writes 1 for controls and 2 for cases; 0 and −9 mean that nobody knows.
@@ -73,7 +73,7 @@ def read_plink(path: Path) -> Table:
     in_memory[in_memory == _UNREAD] = MISSING
     words = Genotypes(*alleles, variants=len(names))
     texts = {len(names): np.array(phenotypes, dtype=object)}
-    return Table((*names, PHENOTYPE), numbers, np.arange(len(names)), texts, words)
+    return DataTable((*names, PHENOTYPE), numbers, np.arange(len(names)), texts, words)
 
 
 def _names(identifiers: ndarray, chromosomes: ndarray, positions: ndarray) -> tuple[str, ...]:

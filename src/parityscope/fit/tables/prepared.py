@@ -14,7 +14,7 @@ from parityscope.fit.tables.coding import Coded, code
 from parityscope.fit.tables.missing import missing_choice, refuse_infinite, without_missing
 from parityscope.fit.tables.plink import PHENOTYPE
 from parityscope.fit.tables.reading import read_table
-from parityscope.fit.tables.table import Table, listed
+from parityscope.fit.tables.table import DataTable, listed
 from parityscope.fit.tables.target import classes_and_labels, is_measured
 
 
@@ -62,7 +62,7 @@ def prepare(
 
 
 def prepare_table(
-    table: Table,
+    table: DataTable,
     path: Path,
     target: str | None,
     *,
@@ -97,25 +97,26 @@ def prepare_table(
         raise InvalidInput(f"{path} has no column to search besides {table.names[place]!r}{why}")
     given = {table.names[table.place_of(name, path)] for name in adjust}
     covariates = tuple(index for index, column in enumerate(coded.columns) if column.name in given)
-    notes = (*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes)
+    notes = [*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes]
+    if adjust:
+        notes.append(f"adjusted for {listed(adjust)}, whose effects are taken out, and not searched")
+    groups = None if belongs is None else np.unique(table.column(belongs).astype(str), return_inverse=True)[1]
+    if groups is not None:
+        notes.append(f"rows with the same {group} may depend on each other: {groups.max() + 1} groups are the evidence")
     return Prepared(
         path,
         table.names[place],
         classes,
         labels,
         coded,
-        notes,
+        tuple(notes),
         len(table.names) - 1,
-        None if belongs is None else _groups(table.column(belongs)),
+        groups,
         covariates,
     )
 
 
-def _groups(values: ndarray) -> ndarray:
-    return np.unique(values.astype(str), return_inverse=True)[1]
-
-
-def _target(target: str | None, table: Table, path: Path) -> str:
+def _target(target: str | None, table: DataTable, path: Path) -> str:
     if target is not None:
         return target
     if path.suffix == ".bed":

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 MISSING = -128  # in a matrix of int8; in one of floats it is NaN
+DATES = "dates: make numbers of them first, such as the month or the days since the first"
 _NAMED = 30  # columns in a sentence
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """The columns of a file. Hundreds of thousands of genotypes fit, since numbers of one byte stay bytes.
 
     >>> import pandas as pd
@@ -74,7 +75,7 @@ class Table:
             complete &= ~is_missing(values)
         return complete
 
-    def taken(self, rows: Bool[ndarray, " rows"], note: str) -> Table:
+    def taken(self, rows: Bool[ndarray, " rows"], note: str) -> DataTable:
         """Return the table of some rows only, and the note that says so."""
         texts = {place: values[rows] for place, values in self.texts.items()}
         return replace(self, numbers=self.numbers[rows], texts=texts, notes=(*self.notes, note))
@@ -87,7 +88,7 @@ class Table:
             yield part, (block == MISSING if block.dtype == np.int8 else np.isnan(block))
 
 
-def table_of(frame: DataFrame, notes: Iterable[str] = ()) -> Table:
+def table_of(frame: DataFrame, notes: Iterable[str] = ()) -> DataTable:
     """Return the table in a DataFrame: numbers, booleans, text and categories; dates are left out.
 
     >>> import pandas as pd
@@ -108,11 +109,11 @@ def table_of(frame: DataFrame, notes: Iterable[str] = ()) -> Table:
             if kind == "b":
                 words[place] = ("False", "True")
         elif kind in "Mm":
-            left_out[name] = "dates: make numbers of them first"
+            left_out[name] = DATES
         else:
             texts[place] = _texts(values)
     matrix = _matrix(list(numbers.values()), len(frame))
-    return Table(names, matrix, np.array(list(numbers), dtype=int), texts, words, tuple(notes), left_out)
+    return DataTable(names, matrix, np.array(list(numbers), dtype=int), texts, words, tuple(notes), left_out)
 
 
 def is_missing(values: ndarray) -> Bool[ndarray, " rows"]:

@@ -7,13 +7,13 @@ from jaxtyping import Int8
 from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput
-from parityscope.fit.tables.table import Table, listed
+from parityscope.fit.tables.table import DataTable, listed
 
 _LISTED = 12  # classes in a sentence
 
 
 def classes_and_labels(
-    table: Table, place: int, positive: str | None, source: object
+    table: DataTable, place: int, positive: str | None, source: object
 ) -> tuple[tuple[str, str], Int8[ndarray, " rows"]]:
     """Return the two classes as they are written, and every row's as a sign: −1 for the first, 1 for the second.
 
@@ -49,7 +49,7 @@ def classes_and_labels(
     return (rest, positive), np.where(codes == chosen, 1, -1).astype(np.int8)
 
 
-def is_measured(table: Table, place: int) -> bool:
+def is_measured(table: DataTable, place: int) -> bool:
     """Say whether a column holds measured numbers rather than classes: more than twelve different ones.
 
     >>> import pandas as pd

@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.fit.tables.missing import refusal
-from parityscope.fit.tables.table import MISSING, Table, table_of
+from parityscope.fit.tables.table import MISSING, DataTable, table_of
 
 MANY_COLUMNS = 2000
 _LONGER = 64  # columns at most with anything but a digit, such as identifiers and the target
@@ -23,7 +23,7 @@ _WORDS = frozenset(
 
 def read_digits(
     lines: Iterator[bytes], header: tuple[str, ...], separator: str, notes: tuple[str, ...]
-) -> Table | None:
+) -> DataTable | None:
     """Return the table if all but a few of its columns are single digits, or nothing at all, otherwise None.
 
     >>> lines = io.BytesIO(b"id,a,b,c\\nx,0,1,2\\nyy,1,,0\\n")
@@ -128,7 +128,7 @@ def _spelled(value: int) -> bytes:
 
 def _joined(
     rows: list[ndarray], longer: dict[int, list[bytes]], header: tuple[str, ...], notes: tuple[str, ...]
-) -> Table | None:
+) -> DataTable | None:
     """Return digits and the few other columns as one table; those are read as any other text file."""
     with naming_the_extra():
         import pandas as pd
@@ -137,7 +137,7 @@ def _joined(
     digits = np.delete(np.array(rows), list(longer), axis=1) if longer else np.array(rows)
     places = np.setdiff1d(np.arange(len(header)), list(longer))
     if not longer:
-        return Table(header, digits, places, {}, notes=notes)
+        return DataTable(header, digits, places, {}, notes=notes)
     columns = sorted(longer)
     text = "\n".join(",".join(f'"{field}"' for field in fields) for fields in _decoded(longer, columns))
     few = table_of(pd.read_csv(io.StringIO(text), names=[str(c) for c in columns], na_values=["?"]))
@@ -147,7 +147,7 @@ def _joined(
         order = np.argsort(np.concatenate([places, also]))
         digits = _beside(digits, few.numbers)[:, order]
         places = np.concatenate([places, also])[order]
-    return Table(header, digits, places, texts, {columns[p]: w for p, w in few.words.items()}, notes)
+    return DataTable(header, digits, places, texts, {columns[p]: w for p, w in few.words.items()}, notes)
 
 
 def _decoded(longer: dict[int, list[bytes]], columns: list[int]) -> list[tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from parityscope.models.positions import circle
 from parityscope.papers.claim import Again, Context
 from parityscope.papers.figure import Scale
 from parityscope.papers.h1.circle import SMOOTHING, Circle, gradients_of
+from parityscope.papers.h1.enclosures import Enclosure, arrivals, basins
 from parityscope.papers.h1.minima import Landscape, MinimumNumbers, PlainRisk, certify, descend, polish, starts
 from parityscope.problems import Parity, bits_of
 from parityscope.records import Config, Numbers, Result, Row
@@ -28,15 +30,23 @@ MOVING_RATE = 0.01  # ten thousand times the proof's rate and more, yet small en
 _AT_REST, _LEAST_CURVATURE = 1e-10, 1e-3
 _NEAR = 0.1  # Newton may finish what descent began, not jump to another point
 _REACH, _POINTS = 0.3, 61
+SPREAD = 1e-9  # of the starts that are followed in intervals: a ball around each, so that they have a probability
 
 
 class EndsNumbers(Numbers):
-    """What became of every start, and the different minima that were found."""
+    """What became of every start, and the different minima that were found.
+
+    Descent and `in_strict_minimum` are double precision. `in_proved_basin`: interval arithmetic proves that the point
+    where that descent stopped lies in a basin. `proved_from_start`: so does the whole way there, in exact arithmetic.
+    """
 
     risk_at_start: tuple[float, ...]
     risk: tuple[float, ...]
+    accuracy: tuple[float, ...]
     learned: tuple[bool, ...]
     in_strict_minimum: tuple[bool, ...]
+    in_proved_basin: tuple[bool, ...]
+    proved_from_start: tuple[bool, ...]
     largest_rise: float
     minima: tuple[MinimumNumbers, ...]
 
@@ -66,17 +76,37 @@ class Descent(Config):
 
 
 class Ends(Descent):
-    """Where the descent of a13 and a14 ends, start by start; at most `certified` different minima are certified."""
+    """Where the descent of a13 and a14 ends, start by start.
+
+    Parameters
+    ----------
+    constant : float
+        The c of τ = c/n.
+    b : float
+        The smoothing.
+    certified : int
+        How many different minima are certified at most.
+    followed : int
+        For how many steps a descent that ends in a proved basin is followed from its start in intervals.
+    """
 
     ROWS: ClassVar[str] = "H1-where-it-ends"
     NUMBERS: ClassVar[type[Numbers]] = EndsNumbers
 
+    constant: float = 1.0
+    b: float = SMOOTHING
     certified: int = 1
+    followed: int = 0
+
+    @property
+    def tau(self) -> Fraction:
+        """The temperature τ, without rounding."""
+        return Fraction(str(self.constant)) / self.n
 
     def run(self) -> Result:
-        """Descend, let Newton finish, and sort."""
-        circle = Circle(self.n, len(self.support), 1 / self.n, SMOOTHING)
-        land, begun = Landscape(circle, self.support), starts(self.seeds, len(self.support))
+        """Descend, let Newton finish, sort, and prove."""
+        land = Landscape(Circle(self.n, len(self.support), float(self.tau), self.b), self.support)
+        begun = starts(self.seeds, len(self.support))
         ended, rise = descend(land, begun, self.rate, self.steps)
         risk = land.slopes(ended)[0]
         refined, slope, least = polish(land, ended)
@@ -84,15 +114,33 @@ class Ends(Descent):
         learned = risk < LEARNED
         strict = ~learned & near & (slope < _AT_REST) & (least > _LEAST_CURVATURE)
         minima = self._certified(refined, land.slopes(refined)[0], strict)
+        in_basin, from_start = self._proved(land, begun, ended, refined, strict)
         numbers = EndsNumbers(
             risk_at_start=tuple(land.slopes(begun)[0].tolist()),
             risk=tuple(risk.tolist()),
+            accuracy=tuple(land.accuracy(ended).tolist()),
             learned=tuple(learned.tolist()),
             in_strict_minimum=tuple(strict.tolist()),
+            in_proved_basin=tuple(in_basin.tolist()),
+            proved_from_start=tuple(from_start.tolist()),
             largest_rise=float(rise.max()),
             minima=minima,
         )
         return Result(numbers, {"valley": _valley(land, minima[0])} if minima else {})
+
+    def _proved(
+        self, land: Landscape, begun: Tensor, ended: Tensor, refined: Tensor, strict: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Say which descents stopped in a proved basin, and which of those are proved from the start."""
+        in_basin, from_start = torch.zeros_like(strict), torch.zeros_like(strict)
+        if strict.any():
+            enclosure = Enclosure(self.n, self.support, self.tau, Fraction(str(self.b)))
+            found = basins(enclosure, refined[strict], land.derivatives(refined[strict])[1])
+            slow_enough = found.proved & (found.fastest >= self.rate)
+            in_basin[strict] = slow_enough & found.boxes.hold(ended[strict].flatten(1))
+            arrived = arrivals(enclosure, begun[strict], found, self.rate, min(self.followed, self.steps), SPREAD)
+            from_start[strict] = slow_enough & (arrived >= 0)
+        return in_basin, from_start
 
     def _certified(self, heads: Tensor, risk: Tensor, strict: Tensor) -> tuple[MinimumNumbers, ...]:
         """Certify the first of every group of minima with the same risk: copies by symmetry are not certified again."""
@@ -100,7 +148,7 @@ class Ends(Descent):
         for run, seed in enumerate(self.seeds):
             level = round(float(risk[run]), 6)
             if strict[run] and level not in found and len(found) < self.certified:
-                found[level] = certify(self.n, self.support, f"1/{self.n}", str(SMOOTHING), heads[run], seed=seed)
+                found[level] = certify(self.n, self.support, str(self.tau), str(self.b), heads[run], seed=seed)
         return tuple(found.values())
 
 
@@ -239,9 +287,18 @@ def _supports(n: int, three: bool) -> list[tuple[int, ...]]:
     return [*pairs, *triples] if three else [*pairs]
 
 
-def _ends(sizes: Iterable[int], seeds: int, steps: int, certified: int, *, three: bool = True) -> list[Ends]:
+def _ends(
+    sizes: Iterable[int], seeds: int, steps: int, certified: int, *, three: bool = True, followed: int = 0
+) -> list[Ends]:
     return [
-        Ends(n=n, support=support, seeds=tuple(range(seeds)), steps=steps, certified=certified)
+        Ends(
+            n=n,
+            support=support,
+            seeds=tuple(range(seeds)),
+            steps=steps,
+            certified=certified,
+            followed=followed if n <= 8 and len(support) == 2 else 0,  # what is larger costs minutes a cell
+        )
         for n in sizes
         for support in _supports(n, three)
     ]
@@ -260,8 +317,44 @@ DESCENTS: dict[Scale, list[Ends | FullMatrix]] = {
         *_full([(6, (0, 1))], 16, 600),
     ],
     "reference": [
-        *_ends((4, 6, 8, 10), 32, 10_000, 3),
+        *_ends((4, 6, 8, 10), 32, 10_000, 3, followed=1000),
         *_full([(4, (0, 1)), (4, (0, 2)), (6, (0, 1)), (6, (0, 2)), (6, (0, 3))], 32, 5000),
+    ],
+}
+
+_FIRST_FRESH = 3000  # seeds on which nothing was chosen
+_CONSTANTS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+
+def _temperatures(
+    cells: Iterable[tuple[int, tuple[int, ...]]], constants: Iterable[float], seeds: int, steps: int
+) -> list[Ends]:
+    """Return descents at τ = c/n with two rates: that of all others, and the one that moves a/τ as far at every c."""
+    fresh = tuple(range(_FIRST_FRESH, _FIRST_FRESH + seeds))
+    return [
+        Ends(n=n, support=support, seeds=fresh, steps=count, rate=rate, constant=constant)
+        for n, support in cells
+        for constant in constants
+        for rate, count in ((MOVING_RATE, steps), (round(2 * MOVING_RATE * constant**2, 6), 2 * steps // 5))
+    ]
+
+
+def _smoothings(cells: Iterable[tuple[int, tuple[int, ...]]], seeds: int, steps: int) -> list[Ends]:
+    """Return descents at τ = 1/n with ten times less and ten times more smoothing."""
+    fresh = tuple(range(_FIRST_FRESH, _FIRST_FRESH + seeds))
+    return [Ends(n=n, support=support, seeds=fresh, steps=steps, b=b) for n, support in cells for b in (0.001, 0.1)]
+
+
+# No two of the hidden bits are neighbours.
+OTHER_SETTINGS: dict[Scale, list[Ends]] = {
+    "smoke": _temperatures([(6, (0, 3))], (1.0, 3.0), 5, 250),
+    "demo": [
+        *_temperatures([(6, (0, 2)), (6, (0, 3))], _CONSTANTS, 8, 2000),
+        *_smoothings([(6, (0, 2))], 8, 2000),
+    ],
+    "reference": [
+        *_temperatures([(6, (0, 2)), (6, (0, 3)), (8, (0, 3)), (8, (0, 3, 5)), (10, (0, 4))], _CONSTANTS, 16, 10_000),
+        *_smoothings([(6, (0, 2)), (8, (0, 3)), (10, (0, 4))], 16, 10_000),
     ],
 }
 
@@ -295,6 +388,11 @@ class Descents:
         """Return the descents of a scale with their rows."""
         return cls([context.row(one) for one in cls.configs(context)])
 
+    @classmethod
+    def elsewhere(cls, context: Context) -> Descents:
+        """Return the descents at other temperatures and smoothings."""
+        return cls([context.row(one) for one in OTHER_SETTINGS[context.scale]])
+
     @property
     def minima(self) -> list[MinimumNumbers]:
         """The minima whose certificate is complete: at rest in 40 digits, convex on a box around."""
@@ -305,11 +403,14 @@ class Descents:
 
     @property
     def highest(self) -> MinimumNumbers | None:
-        """The certified minimum with the largest risk."""
-        return max(self.minima, key=lambda one: float(one.risk), default=None)
+        """The certified minimum with the largest risk, among those whose hidden bits are not neighbours if there are.
+
+        Neighbours are the hardest pair to tell apart, and nobody's typical one.
+        """
+        return max(self.minima, key=lambda one: (not _has_neighbours(one), float(one.risk)), default=None)
 
     def share(self, kind: str) -> Share:
-        """Return the share of starts that "learned", or ended "in_strict_minimum"."""
+        """Return the share of starts with a flag: "learned", "in_strict_minimum", "in_proved_basin" and so on."""
         flags = [flag for row in self.rows for flag in getattr(row.numbers, kind)]
         return wilson_share(sum(flags), len(flags))
 
@@ -328,12 +429,22 @@ class Descents:
                 "steps": row.config.steps,
                 "rate": row.config.rate,
                 "learned": sum(row.numbers.learned),
+                "constant": row.config.constant,
+                "b": row.config.b,
+                "every_input_right": sum(share == 1 for share in row.numbers.accuracy),
                 "in_strict_minimum": sum(row.numbers.in_strict_minimum),
+                "in_proved_basin": sum(row.numbers.in_proved_basin),
+                "proved_from_start": sum(row.numbers.proved_from_start),
                 "median_risk": median(row.numbers.risk),
                 "largest_rise_of_the_risk": row.numbers.largest_rise,
             }
             for row in self.rows
         ]
+
+
+def _has_neighbours(minimum: MinimumNumbers) -> bool:
+    """Say whether two hidden bits are neighbours on the circle."""
+    return any((one + 1) % minimum.n in minimum.support for one in minimum.support)
 
 
 def _risk(point: Mapping[str, Any], risk: float, slope: float) -> float:
@@ -365,7 +476,8 @@ def minimum_again(
     """
     heads = torch.tensor([[float(a), float(b)] for a, b in point["heads"]], dtype=torch.float64)
     support = tuple(point["support"])
-    risk = float(Circle(point["n"], len(support), 1 / point["n"], float(point["b"])).risk(heads, support))
+    circle = Circle(point["n"], len(support), float(Fraction(point["tau"])), float(point["b"]))
+    risk = float(circle.risk(heads, support))
     slope, curvature = _by_differences(point)
     at_rest = slope < 1e-15 and curvature > 0
     route = f"the model on all inputs; slope {slope:.0e}, least curvature {curvature:.2g} by differences in 40 digits"

@@ -1,31 +1,30 @@
 """Strict local minima of H1's risk: where descent from its own starts ends, refined and certified.
 
-Descent runs in double precision, Newton in 40 digits, and interval arithmetic proves that the risk is strictly convex
-on a box around the point, so that nothing in the box lies lower. The risk in digits and intervals is computed by plain
-loops over all inputs, which share no code with the engines.
+Descent runs in double precision, Newton in 40 digits, and interval arithmetic (`enclosures`) proves that the risk is
+strictly convex on a box around the point. The risk in digits is computed by plain loops over all inputs, which share
+no code with the engines or with the intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import torch
 from mpmath import mp
-from mpmath.ctx_iv import MPIntervalContext
 from torch import Tensor
 
 from parityscope.models.transformer import unit_directions
 from parityscope.papers.h1.circle import Circle
+from parityscope.papers.h1.enclosures import Enclosure, basins
 from parityscope.problems import seeded_generator
 from parityscope.records import Numbers
 
-INTERVALS = MPIntervalContext()  # one of our own, so that nobody else's precision changes
-INTERVALS.dps = 20
-Number = Any  # a number of the arithmetic at hand; mpmath has no types
+Number = Any  # mpmath has no types
 Matrix = list[list[Number]]
 
 
@@ -48,7 +47,7 @@ class PlainRisk:
     Parameters
     ----------
     arithmetic : mpmath context
-        `mp` or `INTERVALS`.
+        Whose numbers it computes with; `mp` has as many digits as it is told.
     n : int
         Bits.
     support : tuple of int
@@ -64,10 +63,7 @@ class PlainRisk:
     b: str | float
 
     def derivatives(self, heads: Sequence[Sequence[Number]]) -> Derivatives:
-        """Return risk, gradient and Hessian at some heads, (k, 2).
-
-        Where an interval cannot tell whether an input's hinge is active, both cases are inside the result.
-        """
+        """Return risk, gradient and Hessian at some heads, (k, 2)."""
         gammas, centred = zip(*(self._attention(head) for head in heads), strict=True)
         weights = [self._sum(gamma[j] for gamma in gammas) for j in range(self.n)]
         risk, first, second = self._in_weights(weights)
@@ -105,21 +101,10 @@ class PlainRisk:
     def _dot(self, left: Sequence[Number], right: Sequence[Number]) -> Number:
         return self._sum(a * b for a, b in zip(left, right, strict=True))
 
-    def _square(self, z: Number) -> Number:
-        return z**2  # in intervals never negative, unlike z·z
-
     def _attention(self, head: Sequence[Number]) -> tuple[list[Number], list[tuple[Number, Number]]]:
-        """Return γ and p_j − p̄ of one head.
-
-        γ_j is 1/Σ_i e^{s_i − s_j}: every score stands in few places, which keeps intervals narrow.
-        """
-        gamma = [
-            1 / self._sum(
-                self.arithmetic.exp((head[0] * (p[0] - own[0]) + head[1] * (p[1] - own[1])) / self._tau)
-                for p in self._places
-            )
-            for own in self._places
-        ]  # fmt: skip
+        """Return γ and p_j − p̄ of one head."""
+        raised = [self.arithmetic.exp((head[0] * p[0] + head[1] * p[1]) / self._tau) for p in self._places]
+        gamma = [one / self._sum(raised) for one in raised]
         mean = [self._dot(gamma, [p[axis] for p in self._places]) for axis in range(2)]
         return gamma, [(p[0] - mean[0], p[1] - mean[1]) for p in self._places]
 
@@ -158,7 +143,7 @@ class PlainRisk:
         b = self._exact(self.b)
         for i in range(1, len(self.support) + 1):
             z = score + (self.arithmetic.mpf(1) / 2 - i)
-            root = self.arithmetic.sqrt(self._square(z) + b)
+            root = self.arithmetic.sqrt(z**2 + b)
             weight = (-1) ** i * (4 * i - 2)
             value += weight * (z + root)
             slope += weight * (1 + z / root)
@@ -167,25 +152,21 @@ class PlainRisk:
 
     def _loss(self, margin: Number, slope: Number, bend: Number) -> tuple[Number, Number, Number]:
         """Return the squared hinge of 1 − yŷ with its two derivatives by the score."""
-        low, high = (margin.a, margin.b) if self.arithmetic is INTERVALS else (margin, margin)
-        zero = self.arithmetic.mpf(0)
-        if high <= 0:
-            return zero, zero, zero
-        if low > 0:
-            return self._square(margin), 2 * margin * slope, 2 * self._square(slope) + 2 * margin * bend
-        # Active or not: the second derivative jumps between 0 and its value, and the hull holds both.
-        active = INTERVALS.mpf([0, high])
-        jump = INTERVALS.mpf([0, (2 * self._square(slope)).b])
-        return self._square(active), 2 * active * slope, jump + 2 * active * bend
+        if margin <= 0:
+            return self.arithmetic.mpf(0), self.arithmetic.mpf(0), self.arithmetic.mpf(0)
+        return margin**2, 2 * margin * slope, 2 * slope**2 + 2 * margin * bend
 
 
 _DIGITS = 40
 _NEWTON_STEPS = 12
-_WIDEST, _BOXES = 1e-3, 10
 
 
 class MinimumNumbers(Numbers):
-    """A certified strict local minimum; numbers with more digits than a float are text."""
+    """A certified strict local minimum; numbers with more digits than a float are text.
+
+    `radius` is that of a ball inside the proved box, `least_curvature` bounds the Hessian's eigenvalues on the box, and
+    descent with a rate of at most `fastest_rate` stays in it; all three are 0 where nothing is proved.
+    """
 
     n: int
     support: tuple[int, ...]
@@ -198,6 +179,7 @@ class MinimumNumbers(Numbers):
     eigenvalues: tuple[float, ...]
     radius: float
     least_curvature: float
+    fastest_rate: float
 
 
 def starts(seeds: Sequence[int], k: int) -> Tensor:
@@ -216,6 +198,11 @@ class Landscape:
         """Return risks and their gradients, (batch,) and (batch, k, 2)."""
         gamma, margin, slope, _ = self._losses(heads)
         return margin.square().mean(-1), (gamma * self._centred(gamma, self._by_weight(margin * slope))) @ self._codes
+
+    def accuracy(self, heads: Tensor) -> Tensor:
+        """Return the share of all inputs that are classified right, (batch,)."""
+        x, y = self._inputs
+        return (y * self.circle.model.readout(self.circle.attention(heads).sum(-2) @ x.T) > 0).double().mean(-1)
 
     def derivatives(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Return gradients and Hessians, (batch, 2k) and (batch, 2k, 2k)."""
@@ -283,7 +270,7 @@ def polish(land: Landscape, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *, seed: int) -> MinimumNumbers:
-    """Refine a minimum to 40 digits and prove how far around it nothing lies lower."""
+    """Refine a minimum to 40 digits and prove a basin around it."""
     with mp.workdps(_DIGITS + 10):
         plain = PlainRisk(mp, n, support, tau, b)
         point = [mp.mpf(value) for value in heads.flatten().tolist()]
@@ -291,12 +278,14 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
             found = plain.derivatives(_pairs(point))
             step = mp.lu_solve(mp.matrix(found.hessian), mp.matrix(found.gradient))
             point = [value - move for value, move in zip(point, step, strict=True)]
+            if mp.norm(step) < mp.mpf(10) ** -_DIGITS:
+                break
         found = plain.derivatives(_pairs(point))
         eigenvalues = sorted(mp.eigsy(mp.matrix(found.hessian), eigvals_only=True))
-        slope = float(mp.norm(mp.matrix(found.gradient)))
-        radius, curvature = _certified_box(PlainRisk(INTERVALS, n, support, tau, b), point)
-        if slope > 1e-6 * curvature * radius:  # the minimum of a convex function lies within slope/curvature
-            radius, curvature = 0.0, 0.0
+        hessian = torch.tensor([[float(value) for value in row] for row in found.hessian], dtype=torch.float64)
+        centre = torch.tensor([float(value) for value in point], dtype=torch.float64).reshape(1, -1, 2)
+        basin = basins(Enclosure(n, support, Fraction(tau), Fraction(b)), centre, hessian[None])
+        proved = bool(basin.proved)
         return MinimumNumbers(
             n=n,
             support=support,
@@ -305,41 +294,13 @@ def certify(n: int, support: tuple[int, ...], tau: str, b: str, heads: Tensor, *
             seed=seed,
             heads=tuple((mp.nstr(one[0], _DIGITS), mp.nstr(one[1], _DIGITS)) for one in _pairs(point)),
             risk=mp.nstr(found.risk, _DIGITS),
-            gradient=slope,
+            gradient=float(mp.norm(mp.matrix(found.gradient))),
             eigenvalues=tuple(float(value) for value in eigenvalues),
-            radius=radius,
-            least_curvature=curvature,
+            radius=float(basin.boxes.half.min()) if proved else 0.0,
+            least_curvature=float(basin.least_curvature),
+            fastest_rate=float(basin.fastest) if proved else 0.0,
         )
 
 
 def _pairs(point: Sequence[Number]) -> list[list[Number]]:
     return [list(point[start : start + 2]) for start in range(0, len(point), 2)]
-
-
-def _certified_box(plain: PlainRisk, point: Sequence[Number]) -> tuple[float, float]:
-    """Return the half-width of a box on which the Hessian is proved positive definite, and a bound on its eigenvalues.
-
-    The uncertainty of the Hessian shrinks about as the box does, which says how much smaller to try; (0, 0) where none
-    is proved.
-    """
-    radius = _WIDEST
-    for _ in range(_BOXES):
-        box = [INTERVALS.mpf([value - radius, value + radius]) for value in point]
-        middle, half = _eigenvalue_and_uncertainty(plain.derivatives(_pairs(box)).hessian)
-        if middle > half:
-            return radius, middle - half
-        radius *= min(0.7, max(0.05, 0.8 * middle / half))
-    return 0.0, 0.0
-
-
-def _eigenvalue_and_uncertainty(hessian: Matrix) -> tuple[float, float]:
-    """Return the least eigenvalue of an interval matrix's middle, and how far those of its members can be from it.
-
-    That is at most the largest row sum of half-widths (Weyl).
-    """
-    size = range(len(hessian))
-    low = mp.matrix([[mp.mpf(hessian[i][j].a) for j in size] for i in size])
-    high = mp.matrix([[mp.mpf(hessian[i][j].b) for j in size] for i in size])
-    middle = (low + low.T + high + high.T) / 4
-    half = max(sum(max(high[i, j] - middle[i, j], middle[i, j] - low[i, j]) for j in size) for i in size)
-    return float(min(mp.eigsy(middle, eigvals_only=True))), float(half)

@@ -46,12 +46,7 @@ class Flow(Protocol):
 class HeadFlow:
     """The gradient flow ṡ = ∂log C/∂s of heads with free logits, c = Σ_h κ_h·softmax(s_h); all logits in one row.
 
-    Parameters
-    ----------
-    problem : Parity
-        n, k and the hidden positions.
-    masses : sequence of float or None
-        κ of every head, which add up to k; None: one head.
+    `masses` are the κ of all heads, which add up to k; None: one head.
     """
 
     def __init__(self, problem: Parity, masses: Sequence[float] | None = None) -> None:

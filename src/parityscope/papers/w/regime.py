@@ -90,6 +90,12 @@ def log_parameters(at: AssumptionTwo) -> float:
         return float(2 * at.d + (1 + (_log(4) + at.m - at.d).exp()).ln() - at.n - at.k)
 
 
+def log_memory(at: AssumptionTwo) -> float:
+    """Return log(md·log n/nk), which Assumption 2 wants to fall without end."""
+    with localcontext(prec=_DIGITS):
+        return float(at.m + at.d + at.n.ln() - at.n - at.k)
+
+
 def log_size_of_theorem_1(at: AssumptionTwo) -> float:
     """Return log((d² + dm)·log n/nk) for the d = k·log(n/δ) and m = k + 1 of Theorem 1's proof; it must fall."""
     with localcontext(prec=_DIGITS):

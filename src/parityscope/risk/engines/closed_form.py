@@ -37,16 +37,7 @@ _CALL, _POSITION = 4e-4, 3e-8
 
 
 class ClosedForm(Engine):
-    """Products over positions.
-
-    >>> from parityscope.models import Cosine, ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> model, law = ParityTransformer(4, 2, readout=Cosine()), law_of(Parity(4, (0, 1)))
-    >>> ClosedForm().refuses(Job(model, law, named_loss("logistic"))).reason
-    'covers hinge, squared-hinge, squared-mean-hinge, log-correlation, not logistic'
-    """
+    """Products over positions."""
 
     card = CARDS["closed-form"]
 

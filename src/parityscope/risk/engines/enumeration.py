@@ -34,18 +34,7 @@ _ULPS = 8  # by which a prediction through `forward` is taken to be rounded
 
 
 class Enumeration(Engine):
-    """Visit all inputs.
-
-    Uniform attention over two bits, one of them hidden: of the four inputs only (1, 0) is misread, and loses (1 + 1)².
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> model = ParityTransformer(n=2, k=1, directions=torch.zeros(1, 2, dtype=torch.float64))
-    >>> Enumeration().evaluate(Job(model, law_of(Parity(2, (0,))), named_loss("squared-hinge"))).value.tolist()
-    [1.0]
-    """
+    """Visit all inputs."""
 
     card = CARDS["enumerate"]
 
@@ -87,16 +76,7 @@ def _sum_rounding(n: int) -> float:
 
 
 def _accuracy(job: Job) -> Mean:
-    """Return P(sign ŷ = noiseless label); a prediction of 0 (up to rounding) counts as −1.
-
-    Without bit 1 the parity of bits 0 and 1 is right whenever bit 1 is 0:
-
-    >>> from parityscope.models import parity_ffnn
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> _accuracy(Job(parity_ffnn(5, (0,)), law_of(Parity(5, (0, 1), bias=0.25)), None)).value.item()
-    0.75
-    """
+    """Return P(sign ŷ = noiseless label); a prediction of 0 (up to rounding) counts as −1."""
     score = job.score
     total = torch.zeros((), dtype=torch.float64)
     with torch.no_grad():

@@ -284,16 +284,6 @@ def _spectral_risk(c: Tensor, mask: Tensor, pieces: Pieces, tol: float) -> RunMe
 
     Frequencies are scanned until the bound is below ``tol``, the last reach is scanned, or the budget is spent;
     the bound holds in every case. The gradient jumps wherever an S meets a corner of the loss and has no bound.
-
-    For f(S) = 1 - S and 0 <= S <= 2 the hinge never clips, so a hidden bit of weight c leaves a risk of 1 - c/2:
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
-    >>> mean = _spectral_risk(c, torch.arange(501) == 250, line, tol=1e-9)  # the hidden bit has weight 0.002
-    >>> round(mean.value, 9), mean.error_bound < 1e-9
-    (0.999, True)
     """
     pieces.check_domain(c[None], c.new_zeros(1))
     w, k, n = _Window.of(c), int(mask.sum()), len(c)
@@ -342,19 +332,7 @@ def heavy_positions(c: Tensor) -> Tensor:
 
 
 def _hybrid_risk(c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float) -> RunMean:
-    """Return E[L(y f(S))], its gradient (n,) and a bound on the value's error, for one run.
-
-    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips, and a hidden bit of weight 0.8 leaves a risk of 1 − 0.8/2.
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c = torch.linspace(0.001, 0.003, 501, dtype=torch.float64)
-    >>> c[7] = 0.8
-    >>> mean = _hybrid_risk(c, torch.arange(501) == 7, line, 1e-9)
-    >>> round(mean.value, 9), mean.error_bound < 1e-9
-    (0.6, True)
-    """
+    """Return E[L(y f(S))], its gradient (n,) and a bound on the value's error, for one run."""
     heavy = heavy_positions(c)
     light = torch.ones_like(mask)
     light[heavy] = False

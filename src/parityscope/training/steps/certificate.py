@@ -35,30 +35,16 @@ _ALL = torch.tensor(math.inf)
 
 
 class Certificate(NamedTuple):
-    """Bounds on −log C that are proved, one per run.
+    """Bounds on −log C that are proved, one per run."""
 
-    Parameters
-    ----------
-    at_most : Tensor (runs,)
-        What −log C of the run, or of its best step, does not exceed; infinite where nothing is proved.
-    at_least : Tensor (runs,)
-        What no values of the trained parameters go below; 0 where nothing is proved.
-    theorem : str
-        What proves it.
-    up_to : Tensor (runs,)
-        The length of the trained parameters (q, β) up to which `at_least` is proved; infinite where it is for all.
-    gap : Tensor (runs,)
-        How much log C can still rise, at most: −log C itself at a face, −log C − `at_least` elsewhere.
-    remarks : sequence of str
-        What geometry says of runs that are not learned and of which nothing is proved.
-    """
-
-    at_most: Float[Tensor, " runs"]
-    at_least: Float[Tensor, " runs"]
-    theorem: str
+    at_most: Float[Tensor, " runs"]  # for the run, or for its best step; infinite where nothing is proved
+    at_least: Float[Tensor, " runs"]  # for all values of the trained parameters; 0 where nothing is proved
+    theorem: str  # that proves it
+    # The length of the trained parameters (q, β) up to which `at_least` is proved; infinite where it is for all.
     up_to: Float[Tensor, "*runs"] = _ALL
+    # How much log C can still rise, at most: −log C itself at a face, −log C − `at_least` elsewhere.
     gap: Float[Tensor, "*runs"] = _ALL
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what geometry says of runs that are not learned and of which nothing is proved
 
     def sentences(self) -> tuple[str, ...]:
         """Say what is proved of every run; nothing where nothing is."""

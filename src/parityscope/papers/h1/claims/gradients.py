@@ -1,7 +1,8 @@
-"""H1, Lemmas 17 to 19: do the gradients of single examples never pull apart, and how small can they be?"""
+"""H1, Eq. (7), the appendix's assumption, Lemmas 17 to 19: the gradients of single examples, their signs and sizes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from parityscope import theory
 from parityscope.papers.attack import Attack, maximise, tried_by
 from parityscope.papers.claim import Again, Claim, Context, Measurement
-from parityscope.papers.criterion import Clause, at_least, below
+from parityscope.papers.criterion import Clause, at_least, at_most, below
 from parityscope.papers.h1.circle import (
     SEED,
     SMOOTHING,
@@ -76,11 +77,15 @@ def _under_the_assumption(context: Context) -> dict[str, Any]:
     return {"seed": SEED, **pair, "assumption": assumption}
 
 
-_ANY, _ASSUMED = "smallest product of two gradients", "smallest product under the appendix's assumption"
+_ANY, _ASSUMED_LEAST = "smallest product of two gradients", "smallest product under the appendix's assumption"
 _SOURCE = "the lemma's 0; 1e-6 is beyond rounding"
 _LEMMA_17_CLAUSES = (
     Clause(
-        "for attention as the appendix assumes it before the lemma", _ASSUMED, at_least(0), _SOURCE, below(_OPPOSED)
+        "for attention as the appendix assumes it before the lemma",
+        _ASSUMED_LEAST,
+        at_least(0),
+        _SOURCE,
+        below(_OPPOSED),
     ),
     Clause("for any heads on the unit circle at τ = 1/n", _ANY, at_least(0), _SOURCE, below(_OPPOSED)),
 )
@@ -93,13 +98,13 @@ def _lemma_17(context: Context) -> Measurement:
     starts = unit_heads(context.at(smoke=3, reference=20), 2, torch.Generator().manual_seed(SEED))
     shares = [_worst_pair(eight, support, heads, x)["share_of_opposed_pairs"] for heads in starts]
     return Measurement(
-        {_ANY: smallest["value"], _ASSUMED: assumed["value"]},
+        {_ANY: smallest["value"], _ASSUMED_LEAST: assumed["value"]},
         f"up to {max(shares):.0%} of pairs oppose each other at n = 8; smallest case n = {smallest['n']}",
         f"all pairs of inputs for {len(starts)} heads at n = 8, 200 drawn inputs at n = {assumed['n']}",
         {"share_of_opposed_pairs_n_8_k_2": {"largest": max(shares), "mean": sum(shares) / len(shares)}},
         "The loss gradients of all pairs of inputs were multiplied, per head, with n and k searched upwards; again "
         "under the appendix's assumption on attention, at n = 64 with drawn inputs.",
-        {_ANY: smallest, _ASSUMED: assumed},
+        {_ANY: smallest, _ASSUMED_LEAST: assumed},
     )
 
 
@@ -221,8 +226,8 @@ _SMOOTHED = "squared gradients per loss less 64k²c₂²/n², softmax"
 _UNSEEN = "squared gradients per loss less 64k²c₂²/n², attention cut to 0 beyond π/4"
 _OWN_19 = "the lemma's own factor; 1e-9 is beyond rounding"
 _LEMMA_19_CLAUSES = (
-    Clause("for a softmax, where v*₁ = 0 only at x = 0", _SMOOTHED, at_least(0), _OWN_19, below(-1e-9)),
     Clause("for attention that is exactly 0 beyond π/4, as in its proof", _UNSEEN, at_least(0), _OWN_19, below(-1e-9)),
+    Clause("for a softmax, where v*₁ = 0 only at x = 0", _SMOOTHED, at_least(0), _OWN_19, below(-1e-9)),
 )
 
 
@@ -284,14 +289,16 @@ def _lemma_19(context: Context) -> Measurement:
     soft, *small = (_pair_at_rest(Circle(*setting, SMOOTHING)) for setting in settings)
     cut = _cut_pair_at_rest()
     return Measurement(
-        {one: _excess(pair, pair["squared_gradients"]) for one, pair in ((_SMOOTHED, soft), (_UNSEEN, cut))},
-        f"squared gradients {soft['squared_gradients']:.0e} where the losses add up to {sum(soft['losses']):.2g}; with "
-        f"attention cut {cut['squared_gradients']:.0e} where they add up to {sum(cut['losses']):.2g}",
-        "x = 0 and its complement at 3 sizes, one under the appendix's assumption; one input with attention cut",
+        {one: _excess(pair, pair["squared_gradients"]) for one, pair in ((_UNSEEN, cut), (_SMOOTHED, soft))},
+        f"with attention cut, squared gradients of {cut['squared_gradients']:.0e} where the losses add up to "
+        f"{sum(cut['losses']):.2g}; softmax: {soft['squared_gradients']:.0e} where they add up to "
+        f"{sum(soft['losses']):.2g}",
+        "one input with attention cut; x = 0 and its complement at 3 sizes, one under the appendix's assumption",
         {"smaller_sizes": small},
-        "v*₁ = 0 means x = 0 under softmax, and at x and its complement S cannot move, so the gradients vanish while "
-        "smoothing leaves a loss; with attention cut to 0 the losses add up to 8, not 2, and the gradient is still 0.",
-        {_SMOOTHED: soft, _UNSEEN: cut},
+        "Attention is cut to 0 beyond π/4, as the proof has it, and x has a one wherever the head does not look: both "
+        "examples are as wrong as can be (their losses add up to 8; the proof says 2), and S cannot move. Under "
+        "softmax v*₁ = 0 means x = 0, where only smoothing leaves a loss.",
+        {_UNSEEN: cut, _SMOOTHED: soft},
     )
 
 
@@ -318,14 +325,158 @@ def _cut_pair_again(point: Mapping[str, Any]) -> Again:
     return Again(_excess(point, moved), "finite differences of the score of what the cut head sees")
 
 
+_STEEP = "smallest (∂ŷ/∂v*₁)² where v*₁ > 0 and yŷ ≤ 1"
+_HINGE = "largest shortfall of (∂ℓ/∂ŷ)² against 4ℓ"
+_EQUATION_7_CLAUSES = (
+    Clause("(∂ℓ/∂ŷ)² ≥ 4ℓ", _HINGE, at_most(1e-9), "an identity of the squared hinge; rounding"),
+    Clause("(∂ŷ/∂v*₁)² ≥ 16", _STEEP, at_least(16), "the printed constant"),
+)
+
+
+def _equation_7(context: Context) -> Measurement:
+    """Look for flat places of ŷ over all inputs, from H1's starts."""
+    circle, support = Circle(8, 2, 1 / 8, SMOOTHING), (1, 4)
+    x, y = circle.all_inputs(support)
+    flattest: dict[str, Any] = {"value": math.inf}
+    shortfall, at_kinks = 0.0, math.inf
+    for heads in unit_heads(context.at(smoke=10, reference=200), 2, torch.Generator().manual_seed(SEED)):
+        score = x @ circle.attention(heads).sum(0)
+        value, slope = circle.model.readout.value_and_slope(score)
+        steep = (circle.k * slope).square()  # v*₁ is the score over k
+        counts = (score > 0) & (y * value <= 1)
+        # Before the first kink ŷ is flat without smoothing too; what smoothing does at the others is told apart.
+        least = int(torch.where(counts & (score < 0.5), steep, torch.inf).argmin())
+        at_kinks = min(at_kinks, float(torch.where(counts & (score > 0.5), steep, torch.inf).min()))
+        prediction = value.detach().requires_grad_()
+        loss = (1 - y * prediction).relu().square()
+        (by_prediction,) = torch.autograd.grad(loss.sum(), prediction)
+        shortfall = max(shortfall, float((4 * loss.detach() - by_prediction.square()).max()))
+        if float(steep[least]) < flattest["value"]:
+            at = {**circle.setting(support), "heads": heads.tolist(), "x": x[least].int().tolist()}
+            flattest = {**at, "score": float(score[least]), "value": float(steep[least])}
+    return Measurement(
+        {_STEEP: flattest["value"], _HINGE: shortfall},
+        f"(∂ŷ/∂v*₁)² falls to {flattest['value']:.0e}, at a score of {flattest['score']:.2g}",
+        f"all 2^{circle.n} inputs for {context.at(smoke=10, reference=200)} starts",
+        {"smallest_where_the_score_is_above_a_half": at_kinks, "seed": SEED},
+        "Between S = 0 and the first kink at S = ½ the zig-zag of Eq. (2) is flat (exactly so without smoothing): an "
+        "example with y = −1 whose heads see little is wrong and gets no gradient. Near the other kinks smoothing "
+        "makes it flat too. The first inequality of (7) is Lemma 18.",
+        {_STEEP: flattest},
+    )
+
+
+def _steepness_again(point: Mapping[str, Any]) -> Again:
+    """Compute ∂ŷ/∂v*₁ by the display in Lemma 14's proof, in 40 digits."""
+    n, k, b = point["n"], point["k"], mp.mpf(point["b"])
+    with mp.workdps(40):
+        turns = [2 * mp.pi * j / n for j in range(1, n + 1)]
+        score = mp.mpf(0)
+        for a13, a14 in point["heads"]:
+            powers = [mp.exp((a13 * mp.sin(turn) + a14 * mp.cos(turn)) / mp.mpf(point["tau"])) for turn in turns]
+            score += sum(power for bit, power in zip(point["x"], powers, strict=True) if bit) / sum(powers)
+        bends = [score - q + mp.mpf("0.5") for q in range(1, k + 1)]
+        slope = k * sum(
+            (-1) ** q * (8 * q - 4) * (1 + z / mp.sqrt(z * z + b)) / 2 for q, z in enumerate(bends, start=1)
+        )
+        return Again(float(slope**2), "the paper's formula in 40 digits", None if score > 0 else math.nan)
+
+
+_FACTORS = (0.5, 1.0, 2.0, 3.5, 5.0)  # c₁
+_FAR = "largest attention beyond π/4 at n = 1024"
+_PEAK = "largest ratio of 1/n to the peak's weight"
+_SECOND = "least over c₁ of the largest ratio of another weight to c₁τ, n ≤ 16384"
+_ASSUMPTION_CLAUSES = (
+    Clause("beyond π/4 the attention is close to 0", _FAR, at_most(0.01), "ours: a hundredth"),
+    Clause("1/n ≤ γ at the position that is attended most", _PEAK, at_most(1), "the printed bound"),
+    Clause("γ ≤ c₁τ at the others, for some c₁", _SECOND, at_most(1), "the printed bound"),
+)
+
+
+def _wheel(n: int, c1: float, offset: float) -> Tensor:
+    """Return the attention of a unit head at τ = c₁/n whose direction lies between two positions; the peak is first."""
+    angle = 2 * torch.pi * (torch.arange(n, dtype=torch.float64) - offset) / n
+    return torch.softmax(angle.cos() * n / c1, -1)
+
+
+def _assumption(context: Context) -> Measurement:
+    """Compare the softmax of unit heads with what the appendix assumes of it, for several c₁ and n."""
+    sizes = [2**power for power in range(3, context.at(smoke=14, reference=14) + 1)]
+    offsets = (0.0, 0.25, 0.5)
+    second = {
+        c1: max(
+            (float(_wheel(n, c1, offset)[1:].max()) / (c1 * c1 / n), n, offset)
+            for n in sizes
+            if n >= c1
+            for offset in offsets
+        )
+        for c1 in _FACTORS
+    }
+    far = max(float(_wheel(1024, c1, 0.0)[129:896].sum()) for c1 in _FACTORS)
+    peak = max(1 / n / float(_wheel(n, c1, offset)[0]) for n in sizes for c1 in _FACTORS for offset in offsets)
+    c1 = min(second, key=lambda one: second[one][0])
+    ratio, n, offset = second[c1]
+    shown = float(_wheel(64, 1.0, 0.5)[1])
+    return Measurement(
+        {_FAR: far, _PEAK: peak, _SECOND: ratio},
+        f"at c₁ = 1, n = 64 the second largest weight is {shown:.2f}, where c₁τ is {1 / 64:.3f}; for every c₁ "
+        f"tried some n exceeds c₁τ by a factor of {ratio:.1f} or more",
+        f"{len(_FACTORS)} values of c₁ and {len(sizes)} of n up to {sizes[-1]}",
+        {"largest_ratio_by_c1": {str(one): {"ratio": found[0], "n": found[1]} for one, found in second.items()}},
+        "The attention of a unit head at τ = c₁/n is a bell over positions of width √(c₁n)/2π, so its largest weights "
+        "are about √(2π/(c₁n)), and c₁τ = c₁²/n is less from n = c₁⁵/2π on. With c₁ = 3.5 the assumption can be met "
+        "at n = 64 (where Lemmas 17 to 19 are tested), and not at every n.",
+        {_SECOND: {"n": n, "c1": c1, "offset": offset}},
+    )
+
+
+def _second_again(point: Mapping[str, Any]) -> Again:
+    with mp.workdps(25):
+        n, c1 = point["n"], mp.mpf(point["c1"])
+        powers = [mp.exp(mp.cos(2 * mp.pi * (j - point["offset"]) / n) * n / c1 - n / c1) for j in range(n)]
+        return Again(float(powers[1] / mp.fsum(powers) / (c1 * c1 / n)), "the softmax in 25 digits")
+
+
+_ASSUMED = (
+    "Before Lemma 17: “For soft attention to approximate the hardmax function, we use a small τ = c₁·1/n”; attention "
+    "close to 0 beyond π/4 of p_i, c₂τ ≤ γ_j ≤ c₁τ at the others."
+)
 CLAIMS = (
+    Claim(
+        "H1-equation-7",
+        "Where v*₁ > 0 and yŷ ≤ 1: (∂ŷ/∂v*₁)² ≥ 16 and (∂ℓ/∂ŷ)² ≥ 4ℓ (a step of Lemma 8's proof).",
+        _EQUATION_7_CLAUSES,
+        _equation_7,
+        "Section 4, proof of Lemma 8, Eq. (7)",
+        replay={_STEEP: _steepness_again},
+        printed="(∂ŷ^(N)/∂(v*)_1^(N))² ≥ 16, (∂ℓ^(N)/∂ŷ^(N))² ≥ 4ℓ^(N)",
+        hypotheses="When (v*)_1^(N) > 0, and ŷ^(N)·y^(N) ≤ 1",
+        ours="n = 8, k = 2, B = {2, 5}, τ = 1/8, b = 0.01, H1's starts. The first of its three inequalities is "
+        "H1-lemma-18.",
+    ),
+    Claim(
+        "H1-appendix-a",
+        "At τ = c₁/n attention is close to 0 beyond π/4, at least 1/n at its peak, and at most c₁τ at other positions.",
+        _ASSUMPTION_CLAUSES,
+        _assumption,
+        "Appendix A, before Lemma 17",
+        replay={_SECOND: _second_again},
+        printed="Approximately, each position whose angle with p_i is bigger than π/4 will have a softmax attention "
+        "score close to 0. For the other positions j, we have c₂τ ≤ γ_j^(i) ≤ c₁τ for some 0 < c₂ < c₁.",
+        hypotheses="“we consider each head i to have an attention direction between p_i and p_i + 1”, τ = c₁·1/n.",
+        ours="Heads of length 1, as at the initialisation; c₁ from ½ to 5, the same c₁ as in τ. c₂ may depend on n.",
+    ),
     Claim(
         "H1-lemma-17",
         "The loss gradients of two examples never oppose each other: their product over a head is ≥ 0.",
         _LEMMA_17_CLAUSES,
         _lemma_17,
-        "Appendix A, Lemma 17",
-        replay=dict.fromkeys((_ANY, _ASSUMED), _product_again),
+        "Appendix A, Lemma 17 (Eq. (6) in Section 4)",
+        replay=dict.fromkeys((_ANY, _ASSUMED_LEAST), _product_again),
+        printed="∂ℓ^(N)/∂a_13^(i) · ∂ℓ^(M)/∂a_13^(i) + ∂ℓ^(N)/∂a_14^(i) · ∂ℓ^(M)/∂a_14^(i) ≥ 0",
+        hypotheses=f"For N ≠ M. {_ASSUMED}",
+        ours="The assumption is met at n = 64 with c₁ = 3.5, B = {6, 41}; without it n is searched from 2 on at τ = "
+        "1/n, b = 0.01.",
     ),
     Claim(
         "H1-lemma-18",
@@ -334,7 +485,13 @@ CLAIMS = (
         _lemma_18,
         "Appendix A, Lemma 18",
         corrected="The same with the derivative of the softmax, whose sign Lemma 14's proof prints wrongly.",
+        misprint="Eq. (7) and Lemma 19's proof use the left side as the squared derivative of v*₁, times τ².",
         replay=dict.fromkeys((_CUT, _SOFTMAX, _TRUE), _ratio_again),
+        printed="Σ_i∈[k] [ [ Σ_p∈[n] x_p^(N) · ( (γ_p^(i))(1 − γ_p^(i)) · sin 2πp/n + Σ_j≠p γ_p^(i)γ_j^(i) · sin "
+        "2πj/n ) ]²",
+        hypotheses=f"if (v*)_1^(N) > 0; the square of the same with cosines follows, and ≥ 2c₂²τ²/n². {_ASSUMED}",
+        ours="The two squares are printed without a sign between them and are read as a sum, as in (7). n = 64, c₁ = "
+        "3.5; attention beyond π/4 is taken as exactly 0, as the proof does, and as the softmax has it.",
     ),
     Claim(
         "H1-lemma-19",
@@ -343,5 +500,10 @@ CLAIMS = (
         _lemma_19,
         "Appendix A, Lemma 19",
         replay={_SMOOTHED: _soft_pair_again, _UNSEEN: _cut_pair_again},
+        printed="≥ 64k²c₂²/n²(ℓ^(N) + ℓ^(N̄))",
+        hypotheses="For the N-th instance x^(N), if (v*)_1^(N) = 0, consider the instance x^(N̄) = x^(N) ⊕ 1_d, where "
+        "⊕ denotes the bit-wise complement.",
+        ours="The left side is the sum of the squared gradients of both losses. Attention cut to 0 beyond π/4: n = 16, "
+        "k = 1, b = 0. The softmax case lives on the smoothing (b = 0.01).",
     ),
 )

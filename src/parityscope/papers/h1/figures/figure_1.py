@@ -161,7 +161,7 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
     return [
         Finding(
             "Proposition 3: heads aligned with B give risk 0.",
-            f"At the paper's own temperature 1/n the prediction is {numbers.prediction:.3f} for the label "
+            f"At temperature 1/n the prediction is {numbers.prediction:.3f} for the label "
             f"{numbers.label:+d}; with hard attention (temperature to 0) it is {numbers.hard_prediction:.3f}. "
             "The construction is exact only in that limit.",
         )

@@ -22,7 +22,7 @@ from parityscope.papers.h1.frozen_hard_attention import (
     token_scores,
     worst_support,
 )
-from parityscope.papers.h1.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
+from parityscope.papers.h1.trainings import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy, population_risk

@@ -230,7 +230,11 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
 
     def outcome(label: str) -> str:
         mine = by_label(rows)[label]
-        fall = [1 - last / first for row in mine for first, last in _pairs(row)]
+        fall = [
+            1 - last / first
+            for row in mine
+            for first, last in zip(row.numbers.first_risk, row.numbers.risk, strict=True)
+        ]
         most = max(int(row.arrays["steps"][-1]) for row in mine)
         return (
             f"{label} {share_of(mine)} seeds, the risk lower by {median(fall):.1%} in the median and "
@@ -258,7 +262,3 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
             f"Learned: {outcome(_REPAIRED)}.",
         ),
     ]
-
-
-def _pairs(row: _Row) -> list[tuple[float, float]]:
-    return list(zip(row.numbers.first_risk, row.numbers.risk, strict=True))

@@ -17,7 +17,7 @@ from parityscope.models import FFNN1, AttentionFFNN
 from parityscope.models.positions import default_numbers_per_head, random_signs
 from parityscope.papers.cells import of_learned, share_of
 from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
-from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
+from parityscope.papers.h1.trainings import FreshTraining, Target, seeded_ffnn, stacked, train_on_fresh_examples
 from parityscope.problems import bits_of, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.training.learning import LEARNED_ACCURACY

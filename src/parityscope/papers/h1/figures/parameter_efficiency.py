@@ -17,7 +17,7 @@ from parityscope.core.ties import predicts_plus
 from parityscope.models import FFNN1
 from parityscope.papers.cells import ShownTraining
 from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
-from parityscope.papers.h1.networks import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
+from parityscope.papers.h1.trainings import FreshTraining, Target, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import Parity, draw_problems, seeded_generator
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.risk import population_accuracy

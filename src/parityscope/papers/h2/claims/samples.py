@@ -72,15 +72,13 @@ _NAMED, _NAMED_FEW = (
     for numbers in ("a parameter per position", "64 parameters per head")
 )
 _POWER = "exponent of the examples in d log d"
-_TAUGHT = f"share of trials that lose less than {NEAR_ZERO} on every input from the examples that recover the pair"
-_TAUGHT_BY_MORE = f"share of trials that do from {_LEARNING} times as many"
+_TAUGHT = f"share of trials that lose less than {NEAR_ZERO} on every input from {_LEARNING} times as many"
 _NINETY = "the prediction is for recovery in 90 % of trials"
 _CLAUSES = (
     Clause("O(d log d) examples recover the pair, with a parameter per position", _NAMED, at_least(0.8), _NINETY),
     Clause("O(d² log d/r) examples recover it with r parameters per head", _NAMED_FEW, at_least(0.8), _NINETY),
     Clause("their number grows like a power of d", _POWER, at_most(2), "a low power; d log d is 1", above(3)),
-    Clause("the examples that recover the pair also teach it: the loss is near 0", _TAUGHT, at_least(0.5), MOST),
-    Clause("polynomially more examples teach it", _TAUGHT_BY_MORE, at_least(0.5), MOST),
+    Clause("polynomially many examples teach it: the loss is near 0", _TAUGHT, at_least(0.5), MOST),
 )
 
 
@@ -122,15 +120,15 @@ def _samples(context: Context) -> Measurement:
     shares = {
         _NAMED: _pooled([one.named[:, -1] for one in free.values()]),
         _NAMED_FEW: _pooled([one.named[:, -1] for one in coded.values()]),
-        _TAUGHT: share_below(torch.cat(taught).tolist(), NEAR_ZERO),
-        _TAUGHT_BY_MORE: share_below(torch.cat([one.loss[:, 0] for one in more.values()]).tolist(), NEAR_ZERO),
+        _TAUGHT: share_below(torch.cat([one.loss[:, 0] for one in more.values()]).tolist(), NEAR_ZERO),
     }
-    last = free[sizes[-1]]
-    seed = int(last.loss[:, -1].argmax())
+    at_once = share_below(torch.cat(taught).tolist(), NEAR_ZERO)
+    at, last = next(reversed(more.items()))
+    seed = int(last.loss[:, 0].argmax())
     return Measurement(
         {**shares, _POWER: bootstrap(groups, exponent)},
-        f"N ∝ (d log d)^{exponent(groups):.2f} recovers the pair; one step from so many learns it in {shares[_TAUGHT]},"
-        f" from {_LEARNING} times as many in {shares[_TAUGHT_BY_MORE]}",
+        f"N ∝ (d log d)^{exponent(groups):.2f} recovers the pair; one step from {_LEARNING} times as many learns it"
+        f" in {shares[_TAUGHT]} (from 2.8 times as many in {at_once})",
         f"{trials} trials at each of {len(free) + len(coded)} sizes, 8 numbers of examples and 61 step lengths",
         {
             "trials": trials,
@@ -152,11 +150,11 @@ def _samples(context: Context) -> Measurement:
         " scores, and they must agree far more closely than it takes to stand out.",
         {
             _TAUGHT: {
-                "n": sizes[-1],
+                "n": at,
                 "seed": seed,
                 "counts": list(last.counts),
-                "named": bool(last.named[seed, -1]),
-                "value": float(last.loss[seed, -1]),
+                "named": bool(last.named[seed, 0]),
+                "value": float(last.loss[seed, 0]),
             }
         },
     )
@@ -188,8 +186,13 @@ CLAIMS = (
         "A polynomial number of examples is enough for the one step.",
         _CLAUSES,
         _samples,
-        "Abstract and review (consequences)",
+        "Abstract; “polynomially many” is the machine-written page's word",
         seconds=4,
         replay={_TAUGHT: _best_step_again},
+        printed="we provide a theoretical sample complexity bound for learning from finite data",
+        hypotheses="The abstract gives no bound; the page says “the model succeeds from polynomially many examples”.",
+        ours="Which polynomial is ours: d log d examples to recover the pair with a parameter per position, 2000 "
+        "times as many to learn it (d = 10 and 20). That the examples which recover it also teach it is nobody's "
+        "claim, and they do not.",
     ),
 )

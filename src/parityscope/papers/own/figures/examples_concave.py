@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from parityscope.core.drawing import colour, draw_shares, new_figure
-from parityscope.core.statistics import Share, wilson_share
+from parityscope.core.statistics import wilson_share
 from parityscope.papers.figure import Finding, Scale, TableColumn, fresh, table_of
 from parityscope.papers.h2.one_gradient import (
     SmallestSamples,
@@ -123,10 +123,6 @@ CONFIGS: dict[Scale, list[SuccessByExamples]] = {
 }
 
 
-def _shares(row: _Row) -> list[Share]:
-    return [wilson_share(count, len(row.config.seeds)) for count in row.numbers.successes]
-
-
 def _theorem(config: SuccessByExamples) -> float | None:
     return path_samples(config.n, config.k, noise=config.noise) if config.method == "concave" else None
 
@@ -142,7 +138,8 @@ def plot(rows: Sequence[_Row]) -> Figure:
             config = row.config
             style = {"color": colour(_METHODS.index(config.method)), "linestyle": "--" if config.noise else "-"}
             label = config.method + (f", {config.noise:.0%} noise" if config.noise else "")
-            draw_shares(ax, config.counts, _shares(row), label=label, **style)
+            shares = [wilson_share(count, len(config.seeds)) for count in row.numbers.successes]
+            draw_shares(ax, config.counts, shares, label=label, **style)
         ax.set(xscale="log", ylim=(-0.05, 1.05), title=f"n = {n}, k = {k}")
         ax.axhline(0.9, color="grey", linewidth=0.6)
     for ax in axes[-1]:

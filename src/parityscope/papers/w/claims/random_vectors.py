@@ -260,6 +260,11 @@ CLAIMS = (
         (_no_growth("‖A‖ ≤ CK(√m + √n + t)", _NORM_GROWTH),),
         _lemma_28,
         "Appendix B.6, Lemma 28",
+        printed="There exists universal constant C, let A be an m × n random matrix whose entries A_{ij} are "
+        "independent, mean zero, sub-Gaussian random variables. Then, for any t > 0, we have ‖A‖ ≤ CK(√m + √n + t) "
+        "with probability at least 1 − 2exp(−t²).",
+        hypotheses="K is the maximum sub-Gaussian norm",
+        ours="Sign matrices, t = 1.5; a constant that does not grow with the size.",
     ),
     Claim(
         "W-lemma-29",
@@ -270,6 +275,10 @@ CLAIMS = (
         ),
         _lemma_29,
         "Appendix B.6, Lemma 29",
+        printed="√m − CK²(√n + t) ≤ s_n(A) ≤ s₁(A) ≤ √m + CK²(√n + t) with probability at least 1 − 2exp(−t²). … ‖1/m "
+        "A^⊤A − I_n‖ ≤ K² max(δ, δ²)",
+        hypotheses="rows are independent, mean zero, sub-Gaussian isotropic random vectors, t ≥ 0",
+        ours="Sign matrices, t = 1.5; a constant that does not grow with the size.",
     ),
     Claim(
         "W-lemma-30",
@@ -284,6 +293,11 @@ CLAIMS = (
         ),
         _lemma_30,
         "Appendix B.6, Lemma 30",
+        printed="Define v = Σ_{i=n+1}^{n+k} Σ_{b=0}^1 λ_{i,b} e_{i,b}, then with probability 1 − δ, |⟨e_{i',b'}, v⟩ − "
+        "λ_{i',b'}| ≤ √(2 log(2/δ)/d Σ_{(i,b)≠(i',b')} λ_{i,b}²).",
+        hypotheses="embeddings of Definition 3",
+        proof="explanation/chain-of-thought#short-proofs",
+        ours="The shapes of λ in the computation.",
     ),
     Claim(
         "W-lemma-31",
@@ -297,6 +311,10 @@ CLAIMS = (
         ),
         _lemma_31,
         "Appendix B.6, Lemma 31",
+        printed="∀ i, i' ∈ [n+k], b, b' ∈ {0, 1}, ‖e_{i,b}ᵀ e_{i',b'} − 1(i = i' & b = b')‖₂ ≤ √(2 log(8nd/δ)/d).",
+        hypotheses="with probability 1 − δ",
+        ours="δ = 0.1. Two clauses of ours: d > n, where the union over n·d events is enough, and Assumption 2's d at "
+        "n = 10⁶.",
         corrected="All inner products of embeddings are within √(2 log(4(n + k)²/δ)/d) of 0 or 1.",
         replay={_ITS_OWN: _walk_again},
     ),
@@ -306,5 +324,10 @@ CLAIMS = (
         (Clause("the output is one-hot within 4/n^{C−1}", _ONE_HOT, at_most(1), "the lemma's own bound"),),
         _lemma_32,
         "Appendix B.6, Lemma 32",
+        printed="⟨e_{j,b'₁}, A⁽²⁾ e_{i,b'₂}⟩ ≥ 2C log n. … |⟨e_{j',b'₁}, A⁽²⁾ e_{i,b'₂}⟩| ≤ C log n. … |A[A²](E(b))[i] "
+        "− e_{S[i],b[S[i]]}| < 4/n^{C−1}.",
+        hypotheses="for constant C; T ≤ 2n in the proof",
+        proof="explanation/chain-of-thought#short-proofs",
+        ours="Scores and embeddings were also attacked by ascent.",
     ),
 )

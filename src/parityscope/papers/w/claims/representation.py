@@ -142,6 +142,9 @@ CLAIMS = (
         ),
         _lemma_1,
         "Appendix B.2, Lemma 1",
+        printed="For large enough n, with probability 1 − δ, it holds that ‖Mᵀ‖_op = O(1). λ_min(MMᵀ) > 1/12.",
+        hypotheses="d = Θ(k log(n/δ))",
+        ours="O(1) is read as at most 2, Θ with the constant 1; n ≤ 1000.",
         seconds=1.5,
     ),
     Claim(
@@ -153,6 +156,10 @@ CLAIMS = (
         ),
         _lemma_2,
         "Appendix B.2, Lemma 2",
+        printed="there exists u_{j,b}, satisfying that ∀ j ∈ S, b ∈ {0, 1}, ∀ j' ∈ S, b' ∈ {0, 1}, ⟨u_{j,b}, "
+        "e_{j',b'}⟩ = 1((j, b) = (j', b')). Further, ‖Σ_{j∈S, b∈{0,1}} u_{j,b}‖₂ = O(√k).",
+        hypotheses="with probability 1 − δ/4 over the randomness of embedding",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
     ),
     Claim(
         "W-lemma-3",
@@ -163,6 +170,10 @@ CLAIMS = (
         ),
         _lemma_3,
         "Appendix B.2, Lemma 3",
+        printed="there exists v_j, ⟨v_j, e_{j,0}⟩ = ⟨v_j, e_{j,1}⟩ = 1. ∀ j' ≠ j, j ∈ S, ⟨v_{j'}, e_{j,b}⟩ = 0. "
+        "Further, ‖Σ_{j∈S} v_j‖₂ ≤ O(√k).",
+        hypotheses="when the event in Lemma 2 happens",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
     ),
     Claim(
         "W-lemma-4",
@@ -177,6 +188,9 @@ CLAIMS = (
         ),
         _lemma_4,
         "Appendix B.2, Lemma 4",
+        printed="for all j ∉ S, b ∈ {0, 1}, with probability 1 − δ, it holds that |⟨Σ_{j'∈S} v_{j'}, e_{j,b}⟩| ≤ 1/2.",
+        hypotheses="when v_i defined in Lemma 2 exists; d = Θ(k log(n/δ))",
+        ours="The constant in Θ is left open; the largest that we tried, 32, decides.",
         seconds=4,
     ),
 )

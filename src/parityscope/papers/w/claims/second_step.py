@@ -15,7 +15,14 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, at_least, at_most
 from parityscope.papers.w import formulas, regime
 from parityscope.papers.w.cot_block import CotBlock
-from parityscope.papers.w.criteria import WITHOUT_NOISE, at_sizes_that_run, equation, relative_distance, span_of_seeds
+from parityscope.papers.w.criteria import (
+    NOISE,
+    WITHOUT_NOISE,
+    at_sizes_that_run,
+    equation,
+    relative_distance,
+    span_of_seeds,
+)
 from parityscope.papers.w.instance import DELTA, Instance, expected_alpha, instance
 from parityscope.papers.w.noise_free import noise_free_instance, noise_free_run, noise_free_scores
 from parityscope.papers.w.three_step_rows import fresh_trainings, settings_at, trained
@@ -192,6 +199,7 @@ def _lemma_21(context: Context) -> Measurement:
         f"all scores at n = 10⁶ without noise, {len(runs)} fresh seeds",
         {
             "without_noise_at_n_10": [float(x) for x in noise_free_scores(10, 3)],
+            "score_of_the_token_that_never_occurs": _score_of_one_at_the_start(),
             "settings": settings_at(context).model_dump(),
         },
         "Without noise the scores after two steps are means over the secret bits, computed exactly for n = 10⁶. In "
@@ -199,11 +207,16 @@ def _lemma_21(context: Context) -> Measurement:
     )
 
 
-def one_hot_claim(number: int, statement: str, where: str, steps: int, power: int) -> Claim:
+def _score_of_one_at_the_start() -> float:
+    """Return the largest |⟨e_{j,b}, A⁽²⁾ e_{n+1,1}⟩| without noise: the token at n + 1 is always 0."""
+    return float(noise_free_run().blocks[2].scores().detach()[:, :, 0, 1].abs().max())
+
+
+def one_hot_claim(number: int, statement: str, where: str, steps: int, power: int, hypotheses: str) -> Claim:
     """Return the claim that attention is one-hot within 1/n^power after some steps, without noise and in trainings.
 
-    >>> one_hot_claim(22, "It is one-hot.", "Appendix B.4.3", steps=2, power=10).id
-    'W-lemma-22'
+    >>> one_hot_claim(22, "It is one-hot.", "Appendix B.4.3", steps=2, power=10, hypotheses="").printed
+    '|A[A^2](E(b))[i] − e_{S[i],b[S[i]]}| < 1/n^{10}.'
     """
     bound = f"1/n^{power}"
     limit_of, trained_off = (
@@ -238,7 +251,17 @@ def one_hot_claim(number: int, statement: str, where: str, steps: int, power: in
         Clause(f"one-hot within {bound}", limit_of, at_most(1), WITHOUT_NOISE),
         at_sizes_that_run("the same with noise", trained_off, at_most(1)),
     )
-    return Claim(f"W-lemma-{number}", statement, clauses, measure, f"{where}, Lemma {number}", needs=fresh_trainings)
+    return Claim(
+        f"W-lemma-{number}",
+        statement,
+        clauses,
+        measure,
+        f"{where}, Lemma {number}",
+        needs=fresh_trainings,
+        printed=f"|A[A^{steps}](E(b))[i] − e_{{S[i],b[S[i]]}}| < 1/n^{{{power}}}.",
+        hypotheses=hypotheses,
+        ours=NOISE,
+    )
 
 
 CLAIMS = (
@@ -251,6 +274,11 @@ CLAIMS = (
         ),
         _lemma_18,
         "Appendix B.4.3, Lemma 18",
+        printed="κ_{1,i,b} = η₀/(8Bmi) Σ_{b₁=0}^1 ᾱ_{i,S[i],b₁,b} e^{S[i],b₁} + η₀/(4Bm²) (Σ_{i'=n+1}^{n+k} Σ_{b₁=0}^1 "
+        "Σ_{b₂=0}^1 γ_{i,b,i',b₂} ᾱ_{i',S[i'],b₁,b₂} e^{S[i'],b₁}) + η₀/(4Bm²) (Σ_{j=1}^{n+k} Σ_{b₁=0}^1 "
+        "ζ_{0,i,b,j,b₁} e_{j,b₁}).",
+        hypotheses="when the event in Lemma 17 happens, for any i and b",
+        ours="Every input once is the batch, so that α is its mean ᾱ.",
         corrected="κ₁ is the printed sum and (η₀/8Bm(n+1)) Σ ᾱ_{n+1,S[n+1],b1,b2} e_{S[n+1],b1}.",
         replay={_KAPPA_PRINTED: _pull_again},
     ),
@@ -264,6 +292,9 @@ CLAIMS = (
         ),
         _lemma_19,
         "Appendix B.4.3, Lemma 19",
+        printed="|Δ_{1,i,b₂,j,b₁} − η₀/(8Bmi) ᾱ_{i,S[i],b₁,b₂} 1(j = S[i])| ≤ 10η₀/(mn) √(nk)/√(Bd) log(300mnB/δ).",
+        hypotheses="with probability 1 − 0.6δ, for all i, b₂, j, b₁",
+        ours="The error is that of an instance without noise, less all that the proof allows noise; n = e^150.",
         corrected="Δ₁ is its main term and, at j = S[n+1], (−1)^{b₁}η₀/16m(n+1), up to the printed bound.",
         replay={_OVER_BOUND: _error_again},
     ),
@@ -276,6 +307,10 @@ CLAIMS = (
         ),
         _lemma_20,
         "Appendix B.4.3, Lemma 20",
+        printed="dℓ(T(b))[i], b[i+1]/dA = (−1)^{b[i+1]+1} Σ_{j=1}^i ⟨κ_{1,i,b[i]}, e_{j,b[j]}⟩ ∂softmax(E(b)ᵀAE(b))[j, "
+        "i]/∂A",
+        hypotheses="under the setting of Lemma 19, for every b of the second batch",
+        ours="The sizes; the derivative of softmax also at random A.",
     ),
     Claim(
         "W-lemma-21",
@@ -288,7 +323,19 @@ CLAIMS = (
         ),
         _lemma_21,
         "Appendix B.4.3, Lemma 21",
+        printed="1. If j' = S[i'], then ⟨e_{j',b'₁}, A⁽²⁾ e_{i',b'₂}⟩ ≥ η₀η₁/(256mn²). 2. If j' ≠ S[i'], then "
+        "|⟨e_{j',b'₁}, A⁽²⁾ e_{i',b'₂}⟩| ≤ η₀η₁/(512mn²).",
+        hypotheses="with probability 1 − 0.7δ, for all i, b, i', b₂",
+        ours="(i', b'₂) = (n + 1, 1) is left out: that token never occurs, its score stays 0, and nothing uses it. "
+        f"{NOISE}",
         needs=fresh_trainings,
     ),
-    one_hot_claim(22, "After two steps the attention output is one-hot within 1/n^10.", "Appendix B.4.3", 2, 10),
+    one_hot_claim(
+        22,
+        "After two steps the attention output is one-hot within 1/n^10.",
+        "Appendix B.4.3",
+        2,
+        10,
+        "under the setting of Lemma 21",
+    ),
 )

@@ -144,6 +144,9 @@ CLAIMS = (
         (Clause("A's gradient is 0", _MOVED, at_most(0), "a product with exact zeros", above(1e-12)),),
         _lemma_8,
         "Appendix B.4.2, Lemma 8",
+        printed="attention weight stays constant in the first step, i.e., A⁽¹⁾ = A⁽⁰⁾ = 0.",
+        hypotheses="for the dynamics following Equation (2)",
+        ours="The sizes.",
     ),
     Claim(
         "W-lemma-9",
@@ -154,6 +157,11 @@ CLAIMS = (
         ),
         _lemma_9,
         "Appendix B.4.2, Lemma 9",
+        printed="∀ t ∈ {0, 1}, i ∈ [n + k + 1], A[A^{(t)}](E(b))[i] = 1/i Σ_{j=1}^i e_{i,b[i]}.",
+        hypotheses="for the dynamics following Equation (2)",
+        ours="The sizes; predicting positions only.",
+        misprint="The proof of Lemma 14 writes the same output as (1/i) Σ_j e_{j,·}; a sum of i equal terms over i "
+        "would need no sum.",
         corrected="In the first two steps the attention output at i is (1/i) Σ_{j≤i} e_{j,b[j]}.",
         replay={_PRINTED_MEAN: _mean_again},
     ),
@@ -169,6 +177,11 @@ CLAIMS = (
         ),
         _lemma_10,
         "Appendix B.4.2, Lemma 10",
+        printed="whether a neuron r outputs nonzero value at position i is determined by ν_{r,i,b[i]}. 1(⟨W_{r,1:d}⁰, "
+        "E(b)[i]⟩ > 0) = 1(ν_{r,i,b[i]} > 0). Further, |⟨W_{r,1:d}⁰, E(b)[i]⟩ − ν_{r,i,b[i]}| < ε/100.",
+        hypotheses="for an input b, with probability 1 − δ/(50Bm), at initialization",
+        ours="Drawn starts are compared with the proof's bound; that it falls below ε/100 is computed in log space, "
+        "far out.",
     ),
     Claim(
         "W-lemma-11",
@@ -180,5 +193,10 @@ CLAIMS = (
         ),
         _lemma_11,
         "Appendix B.4.2, Lemma 11",
+        printed="With probability 1 − δ/50, the following E₁ happens: for any input b^{(0,s)} in the first batch, at "
+        "initialization, for any r, whether a neuron r outputs nonzero value at position i is determined by "
+        "ν_{r,i,b[i]}.",
+        hypotheses="Assumptions 1 and 2",
+        ours="As for Lemma 10; δ = 0.9, so that the draws decide.",
     ),
 )

@@ -242,8 +242,8 @@ FIGURES = (
         ID="W-figure-10",
         TITLE="W, Figure 10: how large a pool may be",
         TEXT="Held-out accuracy without chain of thought for pools of several sizes and a fixed number of steps, one "
-        "panel per layers × heads. A pool can be too small (it is memorised) and too large (it is not learned in as "
-        "many steps). The paper has (20, 6) with 5000 to 10⁶ inputs; here (14, 3) with 150 to 2400 and fresh samples, "
+        "panel per layers × heads. A pool can be too small and too large to be learned in so many steps. The "
+        "paper has (20, 6) with 5000 to 10⁶ inputs; here (14, 3) with 150 to 2400 and fresh samples, "
         "five seeds (the demo: one, at width 64).",
         COST={"smoke": 2, "demo": 18, "reference": 80},
         CONFIGS={

@@ -90,18 +90,14 @@ def _by_k(rows: Sequence[DecoderRow]) -> dict[int, DecoderCell]:
     return cells_by(rows, lambda training: training.k)
 
 
-def _hardest(cells: Mapping[int, DecoderCell]) -> DecoderCell:
-    """Return the hardest trainings that some seed solved, the hardest of all if none was."""
-    return ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
-
-
 def _plot_growth(rows: Sequence[DecoderRow]) -> Figure:
     """Draw samples against k on the left, the hardest solved trainings on the right."""
     figure, (left, right) = new_figure(13, 4.4, 1, 2)
     for index, (label, found) in enumerate(by_label(rows).items()):
         cells = _by_k(found)
         _draw_cells(left, cells, index, label)
-        shown = _hardest(cells)
+        # The hardest trainings that some seed solved, the hardest of all if none was.
+        shown = ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
         if label != FOUR_HEADS:
             _draw_progress(right, shown.rows, index, f"{label}, k = {shown.rows[0].config.training.k}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
@@ -234,8 +230,8 @@ def _looks(rows: Sequence[DecoderRow]) -> str:
 
 
 def _plot_maps(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw one map per layer and head."""
-    row = rows[0]
+    """Draw one map per layer and head, of the first training that gets most right at its end."""
+    row = max(rows, key=lambda row: float(row.arrays["accuracy"][-1]))
     layers, heads = row.config.training.layers, row.config.training.heads
     figure, panels = new_figure(6.4 * heads, 2.9 * layers, layers, heads, squeeze=False, sharex=True, sharey=True)
     for layer in range(layers):
@@ -363,9 +359,9 @@ FIGURES = (
         ID="W-figure-8",
         TITLE="W, Figure 8: two layers, two heads",
         TEXT="Attention of the positions that predict, on one held-out input, for each layer and head of a decoder "
-        "trained with chain of thought, of the first of five seeds; squares mark the secret bit each next token "
-        "depends on. The caption says (20, 6), the authors' code (40, 20); reference scale has (20, 6) at width 128, "
-        "the demo (12, 4) at 48.",
+        "trained with chain of thought, of the first of five seeds that knows its task at the end; squares mark the "
+        "secret bit each next token depends on. The caption says (20, 6), the authors' code (40, 20); reference scale "
+        "has (20, 6) at width 128, the demo (12, 4) at 48.",
         COST={"smoke": 2, "demo": 8, "reference": 100},
         CONFIGS={
             "smoke": [smoke("2 × 2", 8, 4, **_TWO_BY_TWO).with_maps()],

@@ -39,16 +39,7 @@ _FITTED_PIECES = 150  # about how many
 
 
 class Split(OnPieces):
-    """Sort the sums of half of the positions and look up those of the others.
-
-    >>> from parityscope.models import ParityTransformer
-    >>> from parityscope.problems import Parity
-    >>> from parityscope.risk.law import law_of
-    >>> from parityscope.risk.losses import named_loss
-    >>> job = Job(ParityTransformer(60, 3), law_of(Parity(60, (0, 1, 2))), named_loss("hinge"))
-    >>> Split().refuses(job).reason
-    'needs about 258 GB at n = 60, k = 3 and stops at 8 GB'
-    """
+    """Sort the sums of half of the positions and look up those of the others."""
 
     card = CARDS["split"]
     fair_bits = False

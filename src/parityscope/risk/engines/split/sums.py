@@ -302,16 +302,7 @@ def _sweep(t: SumTables, f: _Stack, moments: list[Floats | None], spans: list[sl
 
 
 def look_up(t: SumTables, pieces: Pieces, want_gradient: bool = True) -> Mean:
-    """Return the mean loss from prepared tables.
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # f(S) = 1 - S
-    >>> c, hidden = torch.tensor([[0.5, 0.25, 0.125]]).double(), torch.tensor([[True, False, False]])
-    >>> tables = prepare(c, torch.zeros(1).double(), hidden)
-    >>> round(look_up(tables, line).value.item(), 9)  # 1 + E[yS] = 1 - 0.5/2
-    0.75
-    """
+    """Return the mean loss from prepared tables."""
     f, (runs, _, count) = _Stack.of(pieces), t.query.shape
     step = max(1, _CHUNK // (runs * 2 * f.centres.shape[1]))
     spans = [slice(i, i + step) for i in range(0, count, step)]
@@ -358,18 +349,7 @@ def _prefix_moments(t: SumTables, degree: int) -> list[Floats | None]:
 
 
 def _all_scores_mean(weights: Tensor, offset: Tensor, mask: Tensor, pieces: Pieces, bias: float) -> Mean:
-    """Return E[L(y f(S))] and its gradient for R runs: weights (R, n), offset (R,), mask (R, n).
-
-    For f(S) = 1 − S and 0 ≤ S ≤ 2 the hinge never clips: the mean is 1 + E[yS], its gradient E[y x_j].
-
-    >>> from parityscope.models.readouts import PiecewiseLinear
-    >>> from parityscope.risk.pieces.pieces import hinge
-    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))
-    >>> c, hidden = torch.full((1, 4), 0.25, dtype=torch.float64), torch.arange(4)[None] == 3
-    >>> mean = _all_scores_mean(c, torch.zeros(1).double(), hidden, line, bias=0.5)
-    >>> mean.value.item(), mean.by_weight.tolist()
-    (0.875, [[0.0, 0.0, 0.0, -0.5]])
-    """
+    """Return E[L(y f(S))] and its gradient for R runs: weights (R, n), offset (R,), mask (R, n)."""
     c, b, hidden = weights.numpy(), offset.numpy(), mask.numpy()
     runs, n = c.shape
     value, by_weight, by_offset = np.empty(runs), np.empty((runs, n)), np.empty(runs)

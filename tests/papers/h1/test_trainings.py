@@ -3,7 +3,7 @@ import torch
 
 from parityscope import Parity, draw_problems
 from parityscope.models import FFNN1
-from parityscope.papers.h1.networks import FreshTraining, seeded_ffnn, train_on_fresh_examples
+from parityscope.papers.h1.trainings import FreshTraining, seeded_ffnn, train_on_fresh_examples
 from parityscope.problems import seeded_generator
 from parityscope.risk import population_accuracy
 from parityscope.training.descent import Evaluation, TrainingState, descend, shares_of
