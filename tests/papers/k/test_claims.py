@@ -47,7 +47,7 @@ def test_curves_of_other_sizes_decide_nothing(claim_id):
     (claim,) = named_claims([claim_id])
     found = check(claim, curves(AS_PRINTED, scale="demo"))
     assert found.verdict == "open"
-    assert "4,000 examples for 100 000" in found.qualifier
+    assert "2,000 examples for 100 000" in found.qualifier
 
 
 @pytest.mark.parametrize("claim_id", FIGURES)

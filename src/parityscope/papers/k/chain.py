@@ -231,9 +231,9 @@ class ChainTransformer(nn.Module):
     def certified_error(self) -> float:
         """Return a bound on |ŷ − y| over all 2^d inputs, by carrying each node's largest error up the tree.
 
-        Up to rounding. With σ_a, σ_b on the children and R = 1 − σ_a − σ_b elsewhere, ẑ misses its value by at most
-        max(2R, R + |σ_a − σ_b|) plus the attended errors, and K's link (like the cosine) turns that into 4δ² or less
-        while δ ≤ ½; −cos into at most (π²/2)δ².
+        With σ_a, σ_b on the children and R = 1 − σ_a − σ_b elsewhere, ẑ misses its value by at most δ =
+        max(2R, R + |σ_a − σ_b|) plus the attended errors. While δ ≤ ½ K's link misses by 4δ² and −cos πt by (π²/2)δ²
+        or less.
         """
         with torch.no_grad():
             attention = self.attention().double()

@@ -110,21 +110,13 @@ def fresh_answers(model: ChainTransformer, seed: int) -> FreshAnswers:
     return FreshAnswers(float(right.float().mean()), float((answer - y).abs().max()), model.certified_error())
 
 
-def learn_end_to_end(
-    tree: ParityTree,
-    count: int,
-    seed: int,
-    link: Link = QUADRATIC,
-    *,
-    threshold: float = 1.5,
-    rounded: bool = True,
-) -> ChainTransformer:
+def learn_end_to_end(tree: ParityTree, count: int, seed: int, *, threshold: float = 1.5) -> ChainTransformer:
     """Return the model after the log₂ k steps of K's Theorem 7: block mask, filter and rounding.
 
     `threshold` is ε₀, which K leaves open: level ℓ is 0 while a node below it is within ε₀ of −1 on all d augmented
     strings. A filtered node is 0, at distance 1 from −1, so for ε₀ ≤ 1 the level after it passes.
     """
-    model, rate = ChainTransformer(tree, link, block=True), rounded_rate(tree, link)
+    model, rate = ChainTransformer(tree, QUADRATIC, block=True), rounded_rate(tree, QUADRATIC)
     x = tree.draw(count, seeded_generator(seed, "data"))
     u = tree.draw(tree.d, seeded_generator(seed, "data", 1))
     true = tree.chain(x)[:, tree.d :]
@@ -137,9 +129,7 @@ def learn_end_to_end(
             missed = (_filtered(model, x[part], passing) - true[part]).square().sum() / (2 * count)
             total += torch.autograd.grad(missed, model.weights)[0]
         with torch.no_grad():
-            model.weights.sub_(rate * total)
-            if rounded:
-                model.weights.round_()
+            model.weights.sub_(rate * total).round_()
     return model
 
 

@@ -262,7 +262,7 @@ FIGURES = (
         "of seeds that answer 2000 fresh inputs right by their own generated chain, against N/d² and N/(d log² d) "
         "(darker: larger k), and the N from which on 90 % do. The rate is a rule of d, k and the link: the "
         "population's step adds log M + 3 to the top node's children. Theorem 5 asks for N = Ω(d^{2+ε}).",
-        COST={"smoke": 1.5, "demo": 8, "reference": 150},
+        COST={"smoke": 0.5, "demo": 2, "reference": 35},
         CONFIGS={
             "smoke": _one_step_at((16, 32), (4,), 7, 4),
             "demo": _one_step_at((16, 32, 64), (4, 16), 9, 8),
@@ -279,7 +279,7 @@ FIGURES = (
         "−cos πt for a link; K's teacher forcing with 350 small steps; the log₂ k rounded steps of Theorem 7; and "
         "ascent of every node's log-correlation with −cos πt (60 steps a level), with true values below and with the "
         "model's own. N doubles from 2d to 128d (one step: 256d); a method without a point did not get there.",
-        COST={"smoke": 6, "demo": 25, "reference": 420},
+        COST={"smoke": 2, "demo": 8, "reference": 180},
         CONFIGS={
             "smoke": _compared((16,), (4,), range(4, 6), 2),
             "demo": _compared((16, 32), (4,), range(2, 8), 4),

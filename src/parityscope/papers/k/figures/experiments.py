@@ -83,7 +83,7 @@ def _experiments(examples: int, steps: int, *sizes: int) -> list[Experiment]:
 def _configs(*sizes: int) -> dict[Scale, list[Experiment]]:
     return {
         "smoke": _experiments(500, 20, *sizes),
-        "demo": _experiments(4000, 200, *sizes),
+        "demo": _experiments(2000, 120, *sizes),
         "reference": _experiments(100_000, 350, *sizes),
     }
 
@@ -131,7 +131,7 @@ FIGURES = (
         ID="K-figure-4",
         TITLE="Four ways to train the chain, k = 32",
         TEXT=_TEXT,
-        COST={"smoke": 0.5, "demo": 15, "reference": 280},
+        COST={"smoke": 0.5, "demo": 3, "reference": 140},
         CONFIGS=_configs(32),
         plot=_plot,
         table=_TABLE,
@@ -140,7 +140,7 @@ FIGURES = (
         ID="K-figure-5",
         TITLE="Four ways to train the chain, k = 32, 16 and 8",
         TEXT=_TEXT + " The panels for k = 32 are those of Figure 4.",
-        COST={"smoke": 1, "demo": 15, "reference": 260},
+        COST={"smoke": 1, "demo": 3, "reference": 130},
         CONFIGS=_configs(32, 16, 8),
         plot=_plot,
         table=_TABLE,
