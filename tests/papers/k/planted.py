@@ -45,7 +45,6 @@ def curves(solved, *, scale="reference", chain=(0.9, 0.2, 0.3), answer=0.5):
                         least_answer_loss=answer,
                         opened=(),
                         accuracy=1.0 if (config.variant, config.k) in solved else 0.5,
-                        spread_of_answers=0.0,
                     ),
                     {"chain": torch.tensor(chain), "answer": torch.full((3,), answer)},
                 ),

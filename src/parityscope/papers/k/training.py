@@ -154,7 +154,7 @@ def filter_passes(model: ChainTransformer, u: Tensor, threshold: float) -> list[
     return passing
 
 
-_LOG_STEPS, _LOG_RATE = 60, 1.0
+_LOG_STEPS, _LOG_RATE = 60, 0.5
 _LEAST_CORRELATION = 1e-2
 
 
@@ -164,7 +164,7 @@ def learn_log_correlation(
     """Return the model after ascent of every node's log-correlation with its label, level by level.
 
     A first step along the gradient of the correlation is as long as log(d + k) − 1 scores, since from few examples
-    log C is not defined at uniform attention; 60 steps of rate 1 on log C follow. With `forced` nodes see the true
+    log C is not defined at uniform attention; 60 steps of rate ½ on log C follow. With `forced` nodes see the true
     values below them, and else what the model generates.
     """
     model = ChainTransformer(tree, link, block=True)

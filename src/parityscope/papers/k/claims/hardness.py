@@ -182,7 +182,7 @@ def display_gap(d: int, k: int) -> float:
     return (k / 4 * math.log(math.comb(d, k)) - math.log(math.comb(d // 4, k // 4))) / d
 
 
-_ALL, _DISPLAY = "|E_p p(x)| at k = d", "least exponent per bit that the last display gives away"
+_ALL, _DISPLAY = "|E_p p(x)| at k = d", "largest log(left/right)/d in the last display"
 _TYPICAL, _FRACTION = "largest |E_p p(x)| over the proof's bound, k ≤ 3d/4", "largest (d/k)^{k/4} over C(d/4, k/4)"
 _LEMMA_8 = (
     Clause("for k = Θ(d) the mean parity is at most e^{−Ω(d)}", _ALL, at_most(0.5), "at every d; 1 refutes it"),
@@ -276,7 +276,7 @@ CLAIMS = (
         _THEOREM_2,
         _hardness,
         "Section 3.1, Theorem 2; proof in Appendix A",
-        seconds=3,
+        seconds=4,
         corrected="The same with k and d − k both Θ(d), so that |P| = e^{Θ(d)}: the steps of its proof, where all "
         "parities can be listed.",
         misprint=_PARITIES,
@@ -308,7 +308,6 @@ CLAIMS = (
         _LEMMA_8,
         _lemma_8,
         "Appendix A, Lemma 8",
-        seconds=2,
         corrected="The same where k and d − k are both Θ(d), with (d/k)^{−k/4} in the last display.",
         misprint=_PARITIES + "; and e^{−Θ(d)}, to which the display is said to be equal, is (d/k)^{−k/4}",
         replay={_ALL: _mean_again, _DISPLAY: _display_again},

@@ -374,7 +374,7 @@ CLAIMS = (
         _LEMMA_4,
         _lemma_4,
         "Section 3.2, Lemma 4; proof in Appendix B",
-        seconds=10,
+        seconds=2,
         proof=_PAGE,
         printed="For all x, W it holds uniformly that ‖∇_W f°(x; W)‖ ≤ O(√d).",
     ),
@@ -397,7 +397,7 @@ CLAIMS = (
         _LEMMA_6,
         _lemma_6,
         "Section 3.3, Lemma 6; proof in Appendix C",
-        seconds=25,
+        seconds=6,
         proof=_PAGE,
         printed="For all x, W, U we have ‖∇_W f^×(x; W, U)‖ ≤ O(d^g) where g = log₂‖φ′‖_∞ + 1/2. … it must hold that "
         "‖φ′‖_∞ > 2.",
@@ -438,7 +438,7 @@ CLAIMS = (
         _LEMMA_9,
         _lemma_9,
         "Appendix B, Lemma 9",
-        seconds=6,
+        seconds=2,
         proof=_PAGE,
         printed="for any p > 0 it holds with probability at least 1 − p that max |⟨x_{j₁}, …, x_{j_r}⟩|/n ≤ κ := "
         "√((2/n)·log(32d⁴/p))",

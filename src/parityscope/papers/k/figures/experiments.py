@@ -25,7 +25,6 @@ class ExperimentNumbers(Numbers):
     least_answer_loss: float
     opened: tuple[int | None, ...]
     accuracy: float
-    spread_of_answers: float  # standard deviation of ŷ over fresh inputs
 
 
 class Experiment(Config):
@@ -48,8 +47,6 @@ class Experiment(Config):
         model = ChainTransformer(tree, QUADRATIC, block=self.variant in ("CoT", "CoT + self-consistency"))
         x = tree.draw(self.examples, seeded_generator(self.seed, "data"))
         curves = experiment(self.variant, model, x, RATES[self.k], self.steps)
-        with torch.no_grad():
-            answers = model(tree.draw(2000, seeded_generator(self.seed, "held-out")))[:, -1]
         numbers = ExperimentNumbers(
             chain_loss=curves.chain_loss[-1],
             answer_loss=curves.answer_loss[-1],
@@ -57,7 +54,6 @@ class Experiment(Config):
             least_answer_loss=min(curves.answer_loss),
             opened=tuple(curves.opened),
             accuracy=fresh_answers(model, self.seed).accuracy,
-            spread_of_answers=float(answers.std()),
         )
         losses = {"chain": curves.chain_loss, "answer": curves.answer_loss}
         return Result(numbers, {name: torch.tensor(one, dtype=torch.float32) for name, one in losses.items()})
