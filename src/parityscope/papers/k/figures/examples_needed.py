@@ -178,6 +178,7 @@ def _plot_begins(rows: Sequence[_TrialRow]) -> Figure:
         ax.set(xscale="log", xlabel=name, ylim=(-0.03, 1.03))
     axes[0].set_ylabel("seeds with every answer right")
     _draw_reached(axes[2], _groups(rows, "k"), lambda k: f"k = {k}")
+    axes[2].legend(loc="lower right", fontsize=8)
     return figure
 
 
@@ -185,25 +186,27 @@ def _draw_reached(ax: Axes, groups: Mapping[Any, Sequence[_TrialRow]], name: Cal
     """Draw the N that was enough against d, beside d²."""
     seen = sorted({row.config.d for rows in groups.values() for row in rows})
     for place, (key, rows) in enumerate(groups.items()):
+        # Methods that need the same lie on each other.
+        style = ("o-", "s--", "^:")[place % 3]
         points = [(d, count) for d, count in reached(rows) if count is not None]
         fit = growth(points)
         slope = f", $d^{{{fit.exponent:.2f}}}$" if fit else ""
         if points:
-            ax.plot(*zip(*points, strict=True), "o-", color=colour(place), label=f"{name(key)}{slope}", markersize=4)
+            ax.plot(*zip(*points, strict=True), style, color=colour(place), label=f"{name(key)}{slope}", markersize=4)
     ax.plot(seen, [d**2 for d in seen], ":", color="grey", label="d²")
     ax.set(xscale="log", yscale="log", xlabel="d", ylabel="examples for 90 % of the seeds")
     ax.set_xticks(seen, [str(d) for d in seen])
     ax.set_xticks([], minor=True)
-    ax.legend(fontsize=8)
 
 
 def _plot_methods(rows: Sequence[_TrialRow]) -> Figure:
     """Draw the N that each method needs against d, a panel for every k."""
     by_k = _groups(rows, "k")
-    figure, axes = new_figure(5.6 * len(by_k) + 0.5, 4.6, 1, len(by_k), squeeze=False, sharey=True)
+    figure, axes = new_figure(5.6 * len(by_k) + 0.5, 6.0, 1, len(by_k), squeeze=False, sharey=True)
     for ax, (k, some) in zip(axes[0], by_k.items(), strict=True):
         _draw_reached(ax, _groups(some, "method"), str)
         ax.set_title(f"k = {k}")
+        ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.18), fontsize=8)
     return figure
 
 

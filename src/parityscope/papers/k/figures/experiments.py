@@ -87,7 +87,7 @@ def _configs(*sizes: int) -> dict[Scale, list[Experiment]]:
 def _plot(rows: Sequence[ExperimentRow]) -> Figure:
     """Draw the chain's loss (left) and the answer's (right), a line of panels for every k."""
     sizes = list(dict.fromkeys(row.config.k for row in rows))
-    figure, axes = new_figure(10, 3.2 * len(sizes) + 0.3, len(sizes), 2, squeeze=False, sharex=True)
+    figure, axes = new_figure(12, 3.2 * len(sizes) + 0.3, len(sizes), 2, squeeze=False, sharex=True)
     for line, k in enumerate(sizes):
         for row in (row for row in rows if row.config.k == k):
             index = VARIANTS.index(row.config.variant)
@@ -100,7 +100,7 @@ def _plot(rows: Sequence[ExperimentRow]) -> Figure:
             ax.set(title=f"{name} loss, k = {k}", ylim=(0, 1.05))
     for ax in axes[-1]:
         ax.set_xlabel("step")
-    axes[0][0].legend(loc="upper right", fontsize=8)
+    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     return figure
 
 
