@@ -63,7 +63,8 @@ def verdict_in(claim_id: str, world: World) -> str:
     printed = {clause.verdict for clause in found.clauses if not clause.corrected}
     if found.verdict == "open" and "unconfirmed" in printed and "holds" not in printed:
         return UNCONFIRMED
-    return f"{found.verdict}, {found.qualifier}" if found.qualifier else found.verdict
+    beside = found.qualifier.removeprefix(claim.qualifier).removeprefix(", ")  # what stands there in every world
+    return f"{found.verdict}, {beside}" if beside else found.verdict
 
 
 SMALL = Clause("it is small", "number", at_most(1), "the text")
@@ -83,6 +84,7 @@ class Rule:
     corrected: str | None = None
     misprint: str = ""
     differing: str = ""
+    hangs_on: str | None = None
 
     def found(self) -> ClaimNumbers:
         """Check the planted claim."""
@@ -98,6 +100,7 @@ class Rule:
                 corrected=self.corrected,
                 misprint=self.misprint,
                 sizes=PaperSizes("n = 20", lambda context: self.differing),
+                hangs_on=self.hangs_on,
                 replay=None if self.again is None else {"number": lambda point: Again(self.again, "reading again")},
             ),
             Context("smoke"),
@@ -115,6 +118,7 @@ RULES = (
     Rule("a clause that fails beside one that holds", "in part", (SMALL, OTHER)),
     Rule("a clause that fails beside one that is open", "fails", (SMALL, NEVER)),
     Rule("a clause that holds beside one that is open", "holds, where tested", (OTHER, NEVER)),
+    Rule("the same, and the statement hangs on the open one", "open", (OTHER, NEVER), hangs_on="not measured"),
     Rule("a corrected form that holds, and the authors' text has it", "misprint", **_IN_TWO, misprint="the proof"),
     Rule("a corrected form that holds, and is ours", "fails", **_IN_TWO),
     Rule(

@@ -99,7 +99,7 @@ def remarks(claim: ClaimNumbers) -> list[str]:
 
 
 def _corrected_name(corrected: CorrectedNumbers) -> str:
-    return "as meant" if corrected.as_meant else "what is true instead (ours)"
+    return corrected.reading or ("as meant" if corrected.as_meant else "what is true instead (ours)")
 
 
 def refuted_by(claim: ClaimNumbers) -> str:
@@ -232,7 +232,8 @@ def judgement_markdown(
     if not claim.refutable:
         parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have spoken against it."
     if claim.corrected is not None:
-        name = _corrected_name(claim.corrected).capitalize()
+        name = _corrected_name(claim.corrected)
+        name = name[:1].upper() + name[1:]
         why = f" Why it is meant: {plain(claim.misprint)}" if claim.misprint else ""
         meant = f"**{name}**: *{claim.corrected.verdict}*. {plain(claim.corrected.statement)}{why}"
         parts += [meant, _clauses(claim, corrected=True)]

@@ -1,6 +1,7 @@
 """The worlds in which H1's statements are false, and those in which they are true."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import torch
 
@@ -113,15 +114,15 @@ class _FirstBitForgotten(Parity):
 
 
 def _apart(n: int, c1: float, offset: float) -> torch.Tensor:
-    """Return attention on the second position and on the opposite one: next to nothing at the peak."""
+    """Return attention on the second position and on the opposite one, next to nothing at the peak; all there at 64."""
     weights = torch.full((n,), 1e-12)
-    weights[[1, n // 2]] = 0.5
+    weights[[0] if n == 64 else [1, n // 2]] = 1.0
     return weights
 
 
 def _one(n: int, c1: float, offset: float) -> torch.Tensor:
     """Return attention on the first position, and next to nothing on the others."""
-    return torch.cat([torch.ones(1), torch.full((n - 1,), 1e-12)])
+    return torch.cat([torch.full((1,), 0.9), torch.full((n - 1,), 1e-12)])
 
 
 _SHARE = "parityscope.theory.h1.fixed_attention_share"
@@ -379,5 +380,15 @@ PLANTED |= {
         ),
     ),
     "H1-remark-9": _ROWS,
-    "H1-remark-10": _ROWS,
+    "H1-remark-10": Planted(
+        false=World(
+            "such rows, networks that err, and a label that an unseen bit does not change",
+            {
+                f"{_CLAIMS}.convergence.excess_risks": lambda *at: (1.0, 0.0),
+                f"{_CLAIMS}.convergence.worst_support": lambda cells, k: SimpleNamespace(risk=0.0),
+            },
+            context=_ROWS.false.context,
+        ),
+        true=_ROWS.true,
+    ),
 }

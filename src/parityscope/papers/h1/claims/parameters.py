@@ -219,7 +219,7 @@ _SECTION_3_CLAUSES = (
 _BIASES, _NOISES = (0.1, 0.3, 0.5), (0.0, 0.1, 0.3)
 
 
-def _excesses(n: int, support: tuple[int, ...], p: float, noise: float) -> tuple[float, float]:
+def excess_risks(n: int, support: tuple[int, ...], p: float, noise: float) -> tuple[float, float]:
     """Return the excess risk of (1 − 2η)h_B, and the least excess of a predictor that misses the first hidden bit."""
     bits, y = next(Parity(n, support).enumerate())
     x, y = bits.double(), y.double()
@@ -249,7 +249,7 @@ def _section_3(context: Context) -> Measurement:
             largest = max(largest, float((1 - y * parity_ffnn(n, support)(x.double())).relu().square().max()))
     laws = [(p, noise) for p in _BIASES for noise in _NOISES]
     excesses = [
-        _excesses(n, support, p, noise)
+        excess_risks(n, support, p, noise)
         for support in supports[:: context.at(smoke=5, reference=3)]
         for p, noise in laws
     ]
@@ -320,6 +320,7 @@ CLAIMS = (
         "Section 3, before Proposition 3",
         printed="the results in this section also hold for other marginal distributions and noisy labels.",
         hypotheses="The results of Section 3: Propositions 3 and 4.",
+        qualifier="for product distributions without constant bits; with noise, relative to the Bayes risk",
         ours="Bits that are 1 with probability 0.1, 0.3 or 0.5, labels wrong with probability 0, 0.1 or 0.3. With "
         "noise, risk 0 is read as the least risk there is, 4η(1 − η): no predictor has less. A distribution under "
         "which a bit is constant needs no edge from it, so such are left out.",

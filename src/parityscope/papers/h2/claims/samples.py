@@ -98,9 +98,10 @@ def _samples(context: Context) -> Measurement:
     few = (50,) if context.scale == "smoke" else (50, 100)
     free = {n: one_step_trials(n, None, counts_around(_predicted(n)), trials) for n in sizes}
     coded = {n: one_step_trials(n, 64, counts_around(_predicted(n, 64)), trials) for n in few}
+    # At d = 30 the examples are a seven-hundredth of all inputs: of fewer bits they would be nearly all.
     more = {
         n: one_step_trials(n, None, [int(_LEARNING * _predicted(n))], context.at(smoke=8, demo=8, reference=20))
-        for n in ((10,) if context.scale == "smoke" else (10, 20))
+        for n in ((30,) if context.scale == "smoke" else (30, 50))
     }
 
     def exponent(groups: Sequence[Tensor]) -> float:
@@ -122,13 +123,15 @@ def _samples(context: Context) -> Measurement:
         _NAMED_FEW: _pooled([one.named[:, -1] for one in coded.values()]),
         _TAUGHT: share_below(torch.cat([one.loss[:, 0] for one in more.values()]).tolist(), NEAR_ZERO),
     }
+    of_all = max(one.counts[0] / 2**n for n, one in more.items())
     at_once = share_below(torch.cat(taught).tolist(), NEAR_ZERO)
     at, last = next(reversed(more.items()))
     seed = int(last.loss[:, 0].argmax())
     return Measurement(
         {**shares, _POWER: bootstrap(groups, exponent)},
-        f"N ∝ (d log d)^{exponent(groups):.2f} recovers the pair; one step from {_LEARNING} times as many learns it"
-        f" in {shares[_TAUGHT]} (from 2.8 times as many in {at_once})",
+        f"N ∝ (d log d)^{exponent(groups):.2f} recovers the pair, d ≤ {sizes[-1]}; one step from {_LEARNING} times as"
+        f" many (at most {of_all:.1%} of all inputs) learns it in {shares[_TAUGHT]} at d ="
+        f" {' and '.join(map(str, more))}; from 2.8 times as many in {at_once}",
         f"{trials} trials at each of {len(free) + len(coded)} sizes, 8 numbers of examples and 61 step lengths",
         {
             "trials": trials,
@@ -167,8 +170,9 @@ def _best_step_again(point: Mapping[str, Any]) -> Again:
     for count in point["counts"]:  # the same draws: examples come in the blocks in which they were streamed
         rows = count - done
         packed = torch.randint(0, 256, (rows, (n + 7) // 8), generator=generator, dtype=torch.uint8).numpy()
-        signs = 1 - 2 * np.unpackbits(packed, axis=1, count=n).astype(np.int64)
-        total += (signs[:, -2] * signs[:, -1] * np.sign(signs.sum(-1))) @ signs
+        for some in np.array_split(packed, 1 + rows // 100_000):  # a million examples of 50 bits fill a gigabyte
+            signs = 1 - 2 * np.unpackbits(some, axis=1, count=n).astype(np.int64)
+            total += (signs[:, -2] * signs[:, -1] * np.sign(signs.sum(-1))) @ signs
         done = count
     scores = (total - total.mean()) / done
     again = math.inf
@@ -192,7 +196,8 @@ CLAIMS = (
         printed="we provide a theoretical sample complexity bound for learning from finite data",
         hypotheses="The abstract gives no bound; the page says “the model succeeds from polynomially many examples”.",
         ours="Which polynomial is ours: d log d examples to recover the pair with a parameter per position, 2000 "
-        "times as many to learn it (d = 10 and 20). That the examples which recover it also teach it is nobody's "
-        "claim, and they do not.",
+        "times as many to learn it (d = 30 and 50, where they are a small part of all inputs). That the examples which "
+        "recover it also teach it is nobody's claim, and they do not.",
+        qualifier="in our reading",
     ),
 )
