@@ -24,7 +24,7 @@ from PIL import Image
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.figure import SCALES, Finding, PaperFigure, Scale
-from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
+from parityscope.papers.registry import FIGURE_IDS, PAPERS, all_claims, load_figure
 from parityscope.papers.rendering import (
     OURS,
     claims_markdown,
@@ -156,7 +156,9 @@ def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> It
     """Yield the lines of the page that lists every statement with its verdict, each with its evidence folded."""
     ours = sum(claim.paper == OURS for claim in claims)
     yield "# Every claim, checked\n"
-    yield f"{len(claims) - ours} statements of the papers and {ours} of our own."
+    others = sum(len(ids) for paper in PAPERS for ids in paper.not_its_own.values())
+    papers = len(claims) - ours - others
+    yield f"{papers} statements of the papers, {others} of a machine-written page on one of them, and {ours} of our own."
     yield from origin_lines(origin)
     yield INTRODUCTION
     text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))

@@ -39,6 +39,11 @@ def test_the_papers_are_counted_together_and_ours_apart():
     assert [row["statements"] for row in rows.values()] == [2, 1, 3, 2]
     assert (rows["the papers"]["holds"], rows["the papers"]["fails"], rows["our own"]["holds"]) == (1, 1, 2)
     assert [tally.name for tally in tallies([checked("P-a")])] == ["our own"]
+    quoting_others = [checked("H2-ffnn"), checked("H2-temperature")]
+    assert [(one.name, one.statements) for one in tallies(quoting_others)] == [
+        ("H2", 1),
+        ("H2's page, machine-written", 1),
+    ]
     assert tallies([]) == []
 
 

@@ -72,13 +72,16 @@ TALLIED = ("statements", *VERDICTS, IRREFUTABLE)
 
 
 def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
-    """Count the claims of each paper, of all papers together, and apart from them our own."""
-    by_paper = {paper.name: [claim for claim in claims if claim.paper == paper.name] for paper in PAPERS}
+    """Count the claims of each paper, of all papers together, and apart from them others' words and our own."""
+    apart = {name: ids for paper in PAPERS for name, ids in paper.not_its_own.items()}
+    authors = [claim for claim in claims if not any(claim.id in ids for ids in apart.values())]
+    by_paper = {paper.name: [claim for claim in authors if claim.paper == paper.name] for paper in PAPERS}
     ours = by_paper.pop(OURS)
     found = [Tally.of(name, own) for name, own in by_paper.items() if own]
     if len(found) > 1:
         found.append(Tally.of("the papers", [claim for own in by_paper.values() for claim in own]))
-    return [*found, Tally.of("our own", ours)] if ours else found
+    others = {name: [claim for claim in claims if claim.id in ids] for name, ids in apart.items()} | {"our own": ours}
+    return [*found, *(Tally.of(name, some) for name, some in others.items() if some)]
 
 
 def meaning_of(claim: ClaimNumbers) -> str:

@@ -76,7 +76,7 @@ PLANTED = {
     ),
     "H2-parameters": Planted(
         false=World("a tenth of d numbers needed", context=_codes(lambda n: n // 10)),
-        true=World("2 log₂ d numbers needed", context=_codes(lambda n: round(2 * math.log2(n)))),
+        true=World("20 numbers needed at every d", context=_codes(lambda n: 20)),
     ),
     "H2-every-input": Planted(
         false=World(

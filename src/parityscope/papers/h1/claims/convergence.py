@@ -468,9 +468,9 @@ CLAIMS = (
         printed="for any head i ∈ [k], there is no gradient update for any entry a_rl^(i) when r ≠ 1 and l ∉ {3, 4}.",
         hypotheses=_START,
         ours="As printed, with “and”, it is true and says nothing of a11 and a12. Read with “or” only a13 and a14 "
-        "would get a gradient, which is what the next sentence vectorises; which reading is meant we do not know, and the "
-        "authors may simply mean not to train the others. What becomes of descent in all of A (n = 4 and 6) is shown "
-        "beside it and judges nothing.",
+        "would get a gradient, which is what the next sentence vectorises; which reading is meant we do not know, and "
+        "the authors may simply mean not to train the others. What becomes of descent in all of A (n = 4 and 6) is "
+        "shown beside it and judges nothing.",
     ),
     Claim(
         "H1-lemma-8",
@@ -519,7 +519,7 @@ CLAIMS = (
         "used in Daniely and Malach (2020), …",
         hypotheses="“Our result also holds for any k regardless of its parity”; Theorem 5.",
         ours=f"“Our results” are Propositions 3 and 4 and Corollary 20 (n = 6, every k), and Theorem 5. That the "
-        f"setting is harder than that of Daniely and Malach is not tested. What learns beside it is ours (recipe `repaired`, k "
-        f"from 2 to 6 at n = 12). {_BAR} {_OURS} {_BY_CONSTANT}",
+        f"setting is harder than that of Daniely and Malach is not tested. What learns beside it is ours (recipe "
+        f"`repaired`, k from 2 to 6 at n = 12). {_BAR} {_OURS} {_BY_CONSTANT}",
     ),
 )

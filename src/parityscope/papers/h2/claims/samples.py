@@ -24,7 +24,7 @@ from parityscope.papers.h2.one_gradient import (
     streamed_gradients,
     through_code,
 )
-from parityscope.papers.h2.trainings import MOST, NEAR_ZERO, named_worst_loss, share_below
+from parityscope.papers.h2.trainings import IN_OUR_READING, MOST, NEAR_ZERO, named_worst_loss, share_below
 from parityscope.problems import Parity, seeded_generator
 from parityscope.theory import one_gradient_samples
 
@@ -198,6 +198,6 @@ CLAIMS = (
         ours="Which polynomial is ours: d log d examples to recover the pair with a parameter per position, 2000 "
         "times as many to learn it (d = 30 and 50, where they are a small part of all inputs). That the examples which "
         "recover it also teach it is nobody's claim, and they do not.",
-        qualifier="in our reading",
+        qualifier=IN_OUR_READING,
     ),
 )
