@@ -187,7 +187,11 @@ def _lemma_18(context: Context) -> Measurement:
         f"{best['value']:.2g} × the bound as printed with attention cut; softmax {far['value']:.0e} ×; true derivative "
         f"{full['value']:.0e} ×",
         f"{tried_by([ideal])} with attention cut, {len(assumed)} unit heads with softmax; {len(inputs)} inputs each",
-        {"smallest_margin": best["value"] - 1, "assumption": appendix_assumption(circle, starts[0]), "seed": SEED},
+        {
+            "smallest_margin": best["value"] - 1,
+            "assumption_with_softmax": appendix_assumption(circle, torch.tensor(far["heads"], dtype=torch.float64)),
+            "seed": SEED,
+        },
         "The left side was minimised over heads and inputs with attention cut to exactly 0 beyond π/4, and exceeds "
         "the bound with the printed (wrong) derivative. A softmax sees a single far bit a little, and of unit heads "
         "that meet the assumption the smallest ratio is shown; at x = 1 the true derivative is 0, since S cannot "
