@@ -130,7 +130,7 @@ def _figure_2(context: Context) -> Measurement:
         },
         "The published code's recipe was trained with settings of ours on separate and on neighbouring bits: at n = "
         "10, for too few steps to say whether all heads converge; from the reference scale on at the paper's n = 20. "
-        "Whether most seeds converge stays open at 32 seeds; of those that learn, what the figure shows is seen. "
+        "The clauses on heads are asked of the seeds that learn. "
         "Two heads between neighbours have weights that differ in the fourth digit, and hard attention takes either.",
         {_HARD: _right_although_neighbours(neighbours)},
     )

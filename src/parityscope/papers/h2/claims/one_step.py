@@ -165,7 +165,7 @@ def _parameters(context: Context) -> Measurement:
         },
         "For nested random codes the fewest signs with which the best single step from uniform attention loses less"
         " than 0.5 on every input; exponents of the medians by least squares in log d and in log log d, codes drawn"
-        " again for the interval. A power like √d is excluded.",
+        " again for the interval.",
     )
 
 
