@@ -24,9 +24,8 @@ from PIL import Image
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.figure import SCALES, Finding, PaperFigure, Scale
-from parityscope.papers.registry import FIGURE_IDS, PAPERS, all_claims, load_figure
+from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.rendering import (
-    OURS,
     claims_markdown,
     counts_markdown,
     duration,
@@ -35,6 +34,7 @@ from parityscope.papers.rendering import (
     plain,
     remarks,
     table_markdown,
+    whose,
 )
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
@@ -154,11 +154,9 @@ def origin_lines(origin: Mapping[str, Any]) -> Iterator[str]:
 
 def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that lists every statement with its verdict, each with its evidence folded."""
-    ours = sum(claim.paper == OURS for claim in claims)
+    papers, others, ours = whose(claims)
     yield "# Every claim, checked\n"
-    others = sum(len(ids) for paper in PAPERS for ids in paper.not_its_own.values())
-    papers = len(claims) - ours - others
-    yield f"{papers} statements of the papers, {others} of a machine-written page on one of them, and {ours} of our own."
+    yield f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own."
     yield from origin_lines(origin)
     yield INTRODUCTION
     text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))

@@ -14,7 +14,7 @@ from parityscope.core.statistics import median
 from parityscope.papers.claim import Context
 from parityscope.papers.own.figures.estimator_benchmark import together_in
 from parityscope.papers.registry import load_figure, named_claims
-from parityscope.papers.rendering import OURS, tallies
+from parityscope.papers.rendering import tallies, whose
 from parityscope.papers.w.figures.plateau import BASE, LINKS
 from parityscope.papers.w.settings import ANSWER, CHAIN, Cell, Law, cells_by, exponential, line, reached_pairs, samples
 from parityscope.records import Row
@@ -210,10 +210,10 @@ def tables(evidence: Evidence) -> Named:
 def verdicts(evidence: Evidence) -> Named:
     """How many statements got which verdict."""
     claims = evidence.all_claims()
-    ours = sum(claim.paper == OURS for claim in claims)
+    papers, _, ours = whose(claims)
     return Named(
         {
-            "claims.papers": str(len(claims) - ours),
+            "claims.papers": str(papers),
             "claims.own": str(ours),
         },
         {"claims": [[tally.name, *tally.cells()] for tally in tallies(claims)]},

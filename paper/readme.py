@@ -21,7 +21,7 @@ from evidence import PROJECT, Evidence, NoEvidence
 
 from parityscope.core.files import write_atomically
 from parityscope.papers.h1.descents import Ends
-from parityscope.papers.rendering import OURS, tallies
+from parityscope.papers.rendering import tallies, whose
 from parityscope.papers.w.figures.samples import FOUR_HEADS
 from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
 
@@ -158,9 +158,11 @@ def _fit(_: Evidence) -> Iterator[Quote]:
 
 def _verdicts(evidence: Evidence) -> Iterator[Quote]:
     claims = evidence.all_claims()
-    ours = sum(claim.paper == OURS for claim in claims)
+    papers, others, ours = whose(claims)
     source = "`parityscope claims`, stored in docs/results/claims.json"
-    yield Quote(f"{len(claims) - ours} statements of the papers and {ours} of our own", source)
+    yield Quote(
+        f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own", source
+    )
     names = {"H1": "H1's {}, ", "H2": "H2's {} (our reading) ", "W": "W's {}, ", "our own": "our own {}, "}
     for tally in tallies(claims):
         if tally.name in names:

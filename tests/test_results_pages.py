@@ -12,7 +12,7 @@ from documentation import PAGES, ROOT
 from harness.planted import all_planted
 from parityscope.papers.claim import ClaimNumbers
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
-from parityscope.papers.rendering import OURS, plain, tallies
+from parityscope.papers.rendering import plain, tallies, whose
 from parityscope.records import Result, Store
 
 RESULTS = PAGES / "results"
@@ -42,9 +42,9 @@ def test_the_counts_on_top_are_those_of_the_table():
     page = (RESULTS / "claims.md").read_text()
     for tally in tallies(CHECKED):
         assert f"\n| {tally.name} | {' | '.join(tally.cells())} |\n" in page
-    ours = sum(claim.paper == OURS for claim in CHECKED)
-    assert f"{len(CHECKED) - ours - 2} statements of the papers, 2 of a machine-written page" in page
-    assert f"and {ours} of our own" in page
+    papers, others, ours = whose(CHECKED)
+    assert (others, papers + ours) == (2, len(CHECKED) - 2)
+    assert f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own" in page
 
 
 def test_no_page_shows_the_escape_of_an_escape():

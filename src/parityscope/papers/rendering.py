@@ -84,6 +84,18 @@ def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
     return [*found, *(Tally.of(name, some) for name, some in others.items() if some)]
 
 
+def whose(claims: Sequence[ClaimNumbers]) -> tuple[int, int, int]:
+    """Return how many statements are the papers', others' words on them, and our own.
+
+    >>> whose([])
+    (0, 0, 0)
+    """
+    ours = sum(claim.paper == OURS for claim in claims)
+    quoted = {one for paper in PAPERS for ids in paper.not_its_own.values() for one in ids}
+    others = sum(claim.id in quoted for claim in claims)
+    return len(claims) - ours - others, others, ours
+
+
 def meaning_of(claim: ClaimNumbers) -> str:
     """Return what a claim's verdict means; where its clauses differ, also how many are on each side."""
     counts: Counter[str] = Counter(clause.verdict for clause in claim.clauses if not clause.corrected)
