@@ -302,7 +302,9 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         hypotheses=claim.hypotheses,
         ours=claim.ours,
         verdict=_verdict(claim, printed, corrected),
-        qualifier=_qualifier(printed, differing),
+        qualifier=_qualifier(
+            printed, differing, any(clause.refuting is None for clause, _ in judged if not clause.corrected)
+        ),
         misprint=claim.misprint,
         sizes="" if claim.sizes is None else claim.sizes.printed,
         criterion=Criterion.of([clause for clause in claim.clauses if not clause.corrected]),
@@ -353,17 +355,21 @@ def _verdict(claim: Claim, printed: Sequence[ClauseVerdict], corrected: Sequence
     return "misprint" if claim.misprint and refuted and set(corrected) == {"holds"} else judge(printed)
 
 
-def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
+def _qualifier(printed: Sequence[ClauseVerdict], differing: str, shows_only: bool = False) -> str:
     """Say what must stand beside the verdict: that clauses are open, or what other sizes than the paper's showed.
+
+    A clause that nothing here could refute only shows; where it holds, the statement holds where it was tested.
 
     >>> _qualifier(["holds", "open"], ""), _qualifier(["seen", "not seen", "seen"], "n = 14 for 20")
     ('where tested', 'at these sizes (n = 14 for 20): of 3 clauses 2 seen, 1 not seen')
+    >>> _qualifier(["holds", "holds"], "", shows_only=True)
+    'where tested'
     """
     if differing:
         counts = {one: printed.count(one) for one in ("seen", "not seen", "open")}
         said = [f"{count} {one}" for one, count in counts.items() if count]
         return f"at these sizes ({differing}): of {len(printed)} clause{'s' * (len(printed) > 1)} {', '.join(said)}"
-    return "where tested" if "open" in printed and judge(printed) in ("holds", "in part") else ""
+    return "where tested" if ("open" in printed or shows_only) and judge(printed) in ("holds", "in part") else ""
 
 
 def _clause_numbers(clause: Clause, measured: Measured, verdict: ClauseVerdict) -> ClauseNumbers:

@@ -157,6 +157,15 @@ def lemma_21_bounds() -> tuple[float, float]:
     return 1 / 256, 1 / 512
 
 
+def first_tokens_of_lemma_21() -> tuple[int, ...]:
+    """Return the bits b'₂ at i' = n + 1 for which Lemma 21 is printed: both, although that token is always 0.
+
+    >>> first_tokens_of_lemma_21()
+    (0, 1)
+    """
+    return 0, 1
+
+
 def one_hot_bound(n: int, power: int) -> float:
     """Return 1/n^power: how far from one-hot attention may be (W, Lemma 22: 10, Lemma 24: 9, Theorem 3: 8).
 

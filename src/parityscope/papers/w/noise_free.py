@@ -126,14 +126,20 @@ class Scores(NamedTuple):
     elsewhere: Fraction
 
 
-def noise_free_scores(n: int, k: int) -> Scores:
-    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them."""
+def noise_free_scores(n: int, k: int, first_tokens: tuple[int, ...] = (0,)) -> Scores:
+    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them.
+
+    The token at n + 1 is always 0; were others asked for there, their scores would still be 0.
+
+    >>> float(noise_free_scores(10, 2, (0, 1)).secret)
+    0.0
+    """
     # Keys: the secret bits, the tokens of the chain so far (the first is always 0), and any other bit.
     secret: list[Fraction] = []
     elsewhere: list[Fraction] = []
     for link in range(k):
         for key in [*range(k), *(f"chain {place}" for place in range(link + 1)), "other"]:
-            for at_key, here in itertools.product((0, 1), (0, 1) if link else (0,)):
+            for at_key, here in itertools.product((0, 1), (0, 1) if link else first_tokens):
                 found = _score(n, k, link, key, at_key, here)
                 (secret if key == link else elsewhere).append(found)
     return Scores(min(secret), max(map(abs, elsewhere)))

@@ -22,9 +22,16 @@ from parityscope.papers.w.criteria import (
     relative_distance,
     span_of_seeds,
 )
-from parityscope.papers.w.instance import Instance, instance, measured, slope_of_loss, with_one_hot_attention
+from parityscope.papers.w.instance import (
+    Instance,
+    expected_alpha,
+    instance,
+    measured,
+    slope_of_loss,
+    with_one_hot_attention,
+)
 from parityscope.papers.w.noise_free import NoiseFreeRun, noise_free_run
-from parityscope.papers.w.three_step_rows import every_training, fresh_trainings, trained
+from parityscope.papers.w.three_step_rows import every_training, fresh_trainings, settings_at, trained
 from parityscope.theory import w as theory
 
 _DELTA = 0.9  # of the probabilities
@@ -32,33 +39,62 @@ _SMALL = (6, 2)  # n and k of counterexamples, which plain code replays
 
 _OWN = "share of batches with a projection of W_{r,1:d}'s gradient beyond the bound"
 _PRINTED, _COUNTED = (
-    f"relative distance of W_{{r,d+1:2d}}'s gradient from {what}" for what in ("the printed sum", "the sum with ᾱ/B")
+    f"relative distance of W_{{r,d+1:2d}}'s gradient from {what}" for what in ("the printed sum", "the sum with α/B")
 )
+_SAMPLED = "share of batches with |α − ᾱ|/B on the secret beyond √(2 log(300nB/δ)/B)"
 
 
 def _lemma_23(context: Context) -> Measurement:
     run = noise_free_run()
     gradient = run.third_gradient[:, run.start.block.d :]
     printed = relative_distance(formulas.third_gradient_as_printed(run.start), gradient)
-    counted = relative_distance(formulas.third_gradient(run.start), gradient)
-    ratios = [_own_over_bound(seed) for seed in range(context.at(smoke=20, demo=20, reference=100))]
+    thirds = [_drawn_third(seed) for seed in range(context.at(smoke=40, demo=40, reference=100))]
+    counted = max(
+        relative_distance(formulas.third_gradient(run.start), gradient),
+        *(relative_distance(formulas.third_gradient(third), third.gradient_attended) for third in thirds),
+    )
+    ratios, sampled = [_own_over_bound(third) for third in thirds], [_sampling_error(third) for third in thirds]
     return Measurement(
-        {_OWN: wilson_share(sum(r > 1 for r in ratios), len(ratios)), _PRINTED: printed, _COUNTED: counted},
-        f"off by {printed:.0%} as printed; by {counted:.0e} with ¼ (½ at n + 1) for 1/i",
-        f"the third gradient without noise, {len(ratios)} batches at one-hot attention",
-        {"largest_own_over_bound": max(ratios), "n": run.start.task.n},
-        "The third gradient without noise was compared with both sums. The printed 1/i is the uniform attention of the "
-        "first step; one-hot attention gives ᾱ/B, which is ±¼, and ±½ at i = n + 1.",
+        {
+            _OWN: wilson_share(sum(r > 1 for r in ratios), len(ratios)),
+            _PRINTED: printed,
+            _COUNTED: counted,
+            _SAMPLED: wilson_share(sum(over > 1 for _, over in sampled), len(sampled)),
+        },
+        f"off by {printed:.0%} as printed; by {counted:.0e} with α/B for 1/i, whose mean is ±¼ (±½ at n + 1)",
+        f"the third gradient without noise and of {len(thirds)} drawn batches at one-hot attention",
+        {
+            "largest_own_over_bound": max(ratios),
+            "largest_distance_of_alpha_from_its_mean_over_B": max(off for off, _ in sampled),
+            "n": run.start.task.n,
+        },
+        "The third gradient was compared with both sums, without noise and on drawn batches. The printed 1/i is the "
+        "uniform attention of the first step; one-hot attention gives α/B. Its mean ᾱ/B, ±¼ and ±½ at i = n + 1, is "
+        f"only right up to the sampling error of a batch, here up to {max(off for off, _ in sampled):.2f}, which no "
+        "O(1/n⁸) covers.",
         {_PRINTED: _where_printed_is_off()},
     )
 
 
-def _own_over_bound(seed: int) -> float:
-    """Return the largest projection of W_{r,1:d}'s gradient at one-hot attention over Lemma 13's bound."""
+def _drawn_third(seed: int) -> Instance:
+    """Return a drawn start with attention set by hand on the secret, and the gradients of its batch."""
     made = instance(n=8, k=3, d=128, m=8, batch=256, seed=seed)
-    third = measured(with_one_hot_attention(made), made.task, made.tokens[:, :8], made.epsilon, made.active)
-    projections = torch.einsum("rd,ibd->rib", third.gradient_own, made.block.embeddings[8:])
-    return float(projections.abs().max()) / theory.lemma_13_bound(8, 8, 256, _DELTA)
+    return measured(with_one_hot_attention(made), made.task, made.tokens[:, :8], made.epsilon, made.active)
+
+
+def _own_over_bound(third: Instance) -> float:
+    """Return the largest projection of W_{r,1:d}'s gradient over Lemma 13's bound."""
+    n = third.task.n
+    projections = torch.einsum("rd,ibd->rib", third.gradient_own, third.block.embeddings[n:])
+    return float(projections.abs().max()) / theory.lemma_13_bound(n, third.m, third.statistics.count, _DELTA)
+
+
+def _sampling_error(third: Instance) -> tuple[float, float]:
+    """Return the largest |α − ᾱ|/B on the secret, and the same over √(2 log(300nB/δ)/B)."""
+    task, B = third.task, third.statistics.count
+    alpha = third.statistics.alpha[torch.arange(task.k), list(task.secret)]
+    off = float((alpha / B - expected_alpha(task)).abs().max())
+    return off, off * B / theory.statistics_bounds(task.n, task.k, third.m, B, _DELTA).alpha
 
 
 def _where_printed_is_off() -> dict[str, Any]:
@@ -168,46 +204,63 @@ def _lemma_26(context: Context) -> Measurement:
             "trained_outputs_over_epsilon": [[one.smallest_output, one.largest_output] for one in runs],
         },
         "Three steps were taken without noise at Assumption 2's η₂. The outputs are a sixteenth of the printed ±ε/3 "
-        "(a quarter at i = n + 1), which is still inside the band: Lemma 23's missing ¼ and Lemma 25's η₂.",
+        "(a quarter at i = n + 1), which is still inside the band. The 1/16 is Lemma 23's missing ¼, Lemma 25's η₂, "
+        "twice Assumption 2's, and a missing ½: the proof drops 1(ν_{r,i,b[i]} > 0), with which its sum is ε/6, not "
+        "ε/3.",
     )
 
 
-_LINEAR, _LINEAR_TRAINED = ("largest |T| in training without noise, over ε/3", "largest |T| in trainings")
+_LINEAR, _LINEAR_TRAINED = ("largest |T| in training without noise, over ε/3", "largest |T| over ε/3 in trainings")
 
 
 def _lemma_27(context: Context) -> Measurement:
     run = noise_free_run()
     largest = max(run.largest_outputs)
     trained_outputs = [context.row(one).numbers.largest_output_in_training for one in every_training(context)]
+    epsilon, third = settings_at(context).epsilon, theory.lemma_26_band()[0]
+    over_bound = [output / (epsilon * third) for output in trained_outputs]
+    bends = ", where outputs within ε/3 may pass 1: that some do says nothing about the lemma" if epsilon > 3 else ""
     return Measurement(
-        {_LINEAR: largest / theory.lemma_26_band()[0], _LINEAR_TRAINED: span_of_seeds(trained_outputs)},
+        {_LINEAR: largest / third, _LINEAR_TRAINED: span_of_seeds(over_bound)},
         f"largest output in training {largest:.0e} ε without noise, up to {max(trained_outputs):.2f} in trainings",
         f"three batches of all 2^{run.start.task.n} inputs without noise, {len(trained_outputs)} fresh seeds",
         {"without_noise_over_epsilon": run.largest_outputs, "trained": trained_outputs},
-        "The hinge loss is linear while no output passes 1; the proof says that none passes ε/3. Outputs of all three "
-        "batches were watched, without noise and in trainings at sizes that run here.",
+        "The proof says that no output passes ε/3; the hinge loss is linear up to 1, so it needs ε ≤ 3. Outputs of all "
+        "three batches were watched, without noise and in trainings at sizes that run here. The trainings have "
+        f"ε = {epsilon:g}{bends}.",
     )
 
 
 _THIRD = "dL/dW_{r,d+1:2d} = h_r Σ (1/i) 1(ν > 0)(−1)^{b₁+b₂} e_{S[i],b₁} + O(1/n⁸)"
-_THIRD_MEANT = "dL/dW_{r,d+1:2d} = (h_r/B) Σ 1(ν > 0) ᾱ_{i,S[i],b₁,b₂} e_{S[i],b₁} + O(1/n⁸)"
+_THIRD_MEANT = "dL/dW_{r,d+1:2d} = (h_r/B) Σ 1(ν > 0) α_{2,i,S[i],b₁,b₂} e_{S[i],b₁} + O(1/n⁸)"
+_OWN_BOUND = "|⟨dL/dW_{r,1:d}, e_{i,b}⟩| ≤ √log(300nB/δ)/(m√B)"
 
 CLAIMS = (
     Claim(
         "W-lemma-23",
-        f"In the third step |⟨dL/dW_{{r,1:d}}, e_{{i,b}}⟩| ≤ √log(300nB/δ)/(m√B) and {_THIRD}.",
+        f"In the third step {_OWN_BOUND} and {_THIRD}.",
         (
-            rare("|⟨dL/dW_{r,1:d}, e_{i,b}⟩| ≤ √log(300nB/δ)/(m√B)", _OWN, 0.8 * _DELTA, f"0.8δ for δ = {_DELTA}"),
+            at_sizes_that_run(_OWN_BOUND, _OWN, at_most(0.8 * _DELTA)),
             equation(_THIRD, _PRINTED),
             equation(_THIRD_MEANT, _COUNTED, corrected=True),
+            rare(
+                "with ᾱ for α, up to h_r√(2 log(300nB/δ)/B) per coefficient",
+                _SAMPLED,
+                _DELTA / 10,
+                f"Lemma 7's δ/10 for δ = {_DELTA}",
+                corrected=True,
+            ),
         ),
         _lemma_23,
         "Appendix B.4.4, Lemma 23",
-        printed="dL^{(2)}/dW_{r,d+1:2d} = h_r Σ_{i=n+1}^{n+k} Σ_{b₁=0}^1 Σ_{b₂=0}^1 1/i 1(ν_{r,i,b₂} > 0) (−1)^{b₁+b₂} "
+        printed="|⟨dL^{(2)}/dW_{r,1:d}, e_{i,b}⟩| ≤ √log(300nB/δ)/(m√B). dL^{(2)}/dW_{r,d+1:2d} = "
+        "h_r Σ_{i=n+1}^{n+k} Σ_{b₁=0}^1 Σ_{b₂=0}^1 1/i 1(ν_{r,i,b₂} > 0) (−1)^{b₁+b₂} "
         "e_{S[i],b₁} + O(1/n⁸).",
-        hypotheses="with probability 1 − 0.8δ; |⟨dL⁽²⁾/dW_{r,1:d}, e_{i,b}⟩| ≤ √log(300nB/δ)/(m√B) stands before it",
-        ours=f"{NOISE} The proof of Lemma 25 uses the sum without 1/i, but also without ¼.",
-        corrected=f"In the third step {_THIRD_MEANT}: ±¼, and ±½ at i = n + 1, for the printed 1/i.",
+        hypotheses="Assumption 2; with probability 1 − 0.8δ",
+        ours=f"{NOISE} Drawn batches (n = 8, k = 3, B = 256, δ = 0.9) have attention that is set by hand. The proof of "
+        "Lemma 25 uses the sum without 1/i, but also without ¼.",
+        corrected=f"In the third step {_THIRD_MEANT}; with ᾱ, which is ±B/4 and ±B/2 at i = n + 1, only up to "
+        "O(h_r√(log(nB/δ)/B)) per coefficient.",
         replay={_PRINTED: _projection_again},
     ),
     one_hot_claim(
@@ -216,7 +269,7 @@ CLAIMS = (
         "Appendix B.4.4",
         3,
         9,
-        "with probability 1 − 0.9δ",
+        "Assumption 2; with probability 1 − 0.9δ",
     ),
     Claim(
         "W-lemma-25",
@@ -230,10 +283,10 @@ CLAIMS = (
         "Appendix B.4.4, Lemma 25",
         printed="|⟨W_{r,d+1:2d}⁽²⁾, A(A³)[E(b)][i]⟩ + sign(ν_{r,i,b[S[i]]} h_r) 2ε/3 1(ν_{r,i,0} ν_{r,i,1} < 0)| < "
         "ε/300.",
-        hypotheses="with probability 1 − 0.91δ; the proof has η₂ = 4εm/3, Assumption 2 η₂ = 4kε/3 with m = 2k",
+        hypotheses="Assumption 2, where η₂ = 4kε/3 and m = 2k; with probability 1 − 0.91δ; the proof has η₂ = 4εm/3",
         ours=NOISE,
-        corrected="The same for W⁽³⁾ at i ≥ n + 2, with ε/6 for 2ε/3 at the proof's η₂ = 4εm/3, and ε/12 at "
-        "Assumption 2's η₂ = 4kε/3.",
+        corrected="Without noise, the same for W⁽³⁾ at i ≥ n + 2, with ε/6 for 2ε/3 at the proof's η₂ = 4εm/3, and "
+        "ε/12 at Assumption 2's η₂ = 4kε/3.",
         replay={_WEIGHT: _weight_again},
     ),
     Claim(
@@ -246,8 +299,8 @@ CLAIMS = (
         _lemma_26,
         "Appendix B.4.4, Lemma 26",
         printed="for all b ∈ {0, 1}^{n+k}, i ∈ [n + 1, n + k], we have that |T(E(b))[i] − ε(−1)^{b[i+1]+1}/3| < ε/3.",
-        hypotheses="with probability 1 − δ",
-        ours=NOISE,
+        hypotheses="Assumption 2; with probability 1 − δ",
+        ours=f"b is read as a CoT sequence; for other b, whose b[i+1] is no XOR, it is false. {NOISE}",
         needs=fresh_trainings,
     ),
     Claim(
@@ -255,14 +308,15 @@ CLAIMS = (
         "Lemmas 18 and 26 extend from linear to hinge loss: outputs stay within ε/3 throughout training.",
         (
             Clause("no output passes ε/3 in training", _LINEAR, at_most(1), WITHOUT_NOISE),
-            at_sizes_that_run("none passes 1, where the hinge bends, in any training", _LINEAR_TRAINED, at_most(1)),
+            at_sizes_that_run("nor with noise", _LINEAR_TRAINED, at_most(1)),
         ),
         _lemma_27,
         "Appendix B.5, Lemma 27",
         printed="The results in Lemmas 18 and 26 can be extended to hinge loss ℓ(ŷ, y) = max{(−1)^y ŷ + 1, 0} with the "
         "same probability.",
-        hypotheses="its proof: the output of the FFN layer is bounded by ε/3 throughout training",
-        ours=f"What is tested is the proof's bound on outputs. {NOISE}",
+        hypotheses="Assumption 2; its proof: the output of the FFN layer is bounded by ε/3 throughout training",
+        ours="What is tested is the proof's bound on outputs; Lemma 18 is taken as corrected. The proof also needs "
+        f"ε ≤ 3, where the hinge is linear; trainings of the reference have ε = 5 and say nothing about that. {NOISE}",
         needs=every_training,
     ),
 )
