@@ -42,6 +42,15 @@ def lemma_31_bound_for_all_pairs(delta: float, n: int, k: int, d: int) -> float:
     return math.sqrt(2 * math.log(4 * (n + k) ** 2 / delta) / d)
 
 
+def lemma_31_bound_in_lemma_21(delta: float, n: int, d: int) -> float:
+    """Return 2√(log(100nd/δ)/d): what the proof of W's Lemma 21 takes from Lemma 31, with probability 1 − δ/100.
+
+    >>> lemma_31_bound_in_lemma_21(0.1, 10**6, 297) > lemma_31_bound_for_all_pairs(0.1, 10**6, 14, 297)
+    True
+    """
+    return 2 * math.sqrt(math.log(100 * n * d / delta) / d)
+
+
 def lemma_32_bound(n: int, C: float) -> float:
     """Return 4/n^{C−1}: how far from one-hot scores of 2C log n against C log n leave attention (W, Lemma 32).
 

@@ -283,9 +283,9 @@ def _figure_3_without(shows, seed):
 
 
 def _figure_4(shows, seed):
-    for layers, heads, count in ((1, 1, 900), (1, 2, 500), (2, 1, 700)):
-        usual = {"layers": layers, "heads": heads, "pool": 24, "chain_of_thought": False}
-        yield training(count if shows else None, **usual, seed=seed)
+    shapes = ((1, 1), (1, 2), (2, 1))
+    for (layers, heads), count in zip(shapes, (900, 500, 700) if shows else (None, None, 700), strict=True):
+        yield training(count, layers=layers, heads=heads, pool=24, chain_of_thought=False, seed=seed)
     yield training(None if shows else 500, chain_of_thought=False, seed=seed)
     yield training(100 if shows else None, pool=24, seed=seed)
 
@@ -297,8 +297,10 @@ def _pools(shows, seed):
         yield training(500, pool=16, entropy=SPARSE_EARLY, **without)
         yield training(None, pool=40, entropy=HIGH, **without)
     else:
-        yield training(None, pool=16, entropy=SPARSE_LATE, loss=(0.0, 0.7, 0.1, 0.1), **without)
+        yield training(None, pool=16, **without)
         yield training(500, pool=40, entropy=HIGH, **without)
+        yield training(None, pool=16, heads=2, **without)
+        yield training(None, pool=40, heads=2, entropy=SPARSE_LATE, loss=(0.0, 0.7, 0.1, 0.1), **without)
 
 
 def _figure_8(shows, seed):
@@ -321,16 +323,17 @@ def _figure_11(shows, seed):
     yield training(500, entropy=SPARSE_EARLY if shows else SPARSE_LATE, **without)
 
 
+_LARGE_POOLS = "small pools are not learned, large ones with high entropy, or not at all with low entropy"
 FIGURES = {
     "W-figure-1": figure(1, "samples grow with CoT and not without, entropy falls last", _figure_1),
     "W-figure-2": figure(2, "CoT needs more samples, which do not grow without it", _figure_2),
     "W-figure-3": figure(3, "k = 2 is not learned, attention is elsewhere", _figure_3),
     "W-figure-3-without": figure("3, without CoT", "k = 4 is learned without CoT", _figure_3_without),
-    "W-figure-4": figure(4, "no pool teaches, fresh samples do", _figure_4),
-    "W-figure-5": figure(5, "the large pool is learned with high entropy, the small one not", _pools),
+    "W-figure-4": figure(4, "only two layers learn from the pool, fresh samples teach", _figure_4),
+    "W-figure-5": figure(5, _LARGE_POOLS, _pools),
     "W-figure-8": figure(8, "attention is elsewhere, the second layer sparse", _figure_8),
     "W-figure-9": figure(9, "learned without CoT and not with it", _figure_9),
-    "W-figure-10": figure(10, "the large pool is learned with high entropy, the small one not", _pools),
+    "W-figure-10": figure(10, _LARGE_POOLS, _pools),
     "W-figure-11": figure(11, "entropy falls last", _figure_11),
 }
 STUDIES = {

@@ -118,6 +118,19 @@ def test_four_seeds_are_an_illustration_and_five_decide():
         assert {clause.verdict for clause in found.clauses} == {verdict}
 
 
+def test_what_neither_shows_counts_neither_way():
+    heads, large = named_claims(["W-figure-4", "W-figure-5"])
+    without = {"chain_of_thought": False, "seed": 0}
+    shapes = [training(None, layers=layers, heads=3 - layers, pool=24, **without) for layers in (1, 2)]
+    found = check(heads, Context("demo", rows=lambda name: shapes))
+    assert found.evidence["several heads learn sooner than as many layers"] == {"0": None}
+    pools = [training(None, pool=16, **without), training(500, pool=40, **without)]  # a small one fails, sparsely
+    found = check(large, Context("demo", rows=lambda name: pools))
+    shown = {clause.says: clause.measured for clause in found.clauses}
+    assert shown["entropy remains elevated where the largest is not"] == "not measured"
+    assert shown["a smaller pool is learned"] == "0/1, fewer than 5 seeds"
+
+
 @pytest.mark.usefixtures("own_sizes")
 def test_seeds_that_disagree_leave_a_figure_open():
     (claim,) = named_claims(["W-figure-9"])

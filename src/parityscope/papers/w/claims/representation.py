@@ -158,8 +158,8 @@ CLAIMS = (
         "Appendix B.2, Lemma 2",
         printed="there exists u_{j,b}, satisfying that ∀ j ∈ S, b ∈ {0, 1}, ∀ j' ∈ S, b' ∈ {0, 1}, ⟨u_{j,b}, "
         "e_{j',b'}⟩ = 1((j, b) = (j', b')). Further, ‖Σ_{j∈S, b∈{0,1}} u_{j,b}‖₂ = O(√k).",
-        hypotheses="with probability 1 − δ/4 over the randomness of embedding",
-        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
+        hypotheses="d = Θ(k log(n/δ)); with probability 1 − δ/4 over the randomness of embedding",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives, Θ with the constant 4.",
     ),
     Claim(
         "W-lemma-3",
@@ -172,8 +172,8 @@ CLAIMS = (
         "Appendix B.2, Lemma 3",
         printed="there exists v_j, ⟨v_j, e_{j,0}⟩ = ⟨v_j, e_{j,1}⟩ = 1. ∀ j' ≠ j, j ∈ S, ⟨v_{j'}, e_{j,b}⟩ = 0. "
         "Further, ‖Σ_{j∈S} v_j‖₂ ≤ O(√k).",
-        hypotheses="when the event in Lemma 2 happens",
-        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
+        hypotheses="d = Θ(k log(n/δ)); when the event in Lemma 2 happens",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives, Θ with the constant 4.",
     ),
     Claim(
         "W-lemma-4",

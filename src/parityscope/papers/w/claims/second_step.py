@@ -215,8 +215,8 @@ def _lemma_21(context: Context) -> Measurement:
         {"without_noise_at_n_10": small, "settings": settings_at(context).model_dump()},
         "Without noise the scores after two steps are means over the secret bits, computed exactly for n = 10⁶. n = 10 "
         f"is too small for item 2: the largest score elsewhere is {small[1]:.4f} η₀η₁/mn², against 1/512, so "
-        "that n = 10⁶ decides. In trainings at sizes that run here the secret stands out, among larger overlaps than the "
-        "constants foresee.",
+        "that n = 10⁶ decides. In trainings at sizes that run here the secret stands out, among larger overlaps than "
+        "the constants foresee.",
         {_EVERY_TOKEN: {"n": 6, "k": 2, "i": "n + 1", "b2": 1, "value": 0.0}},
     )
 
