@@ -266,8 +266,8 @@ def _theorem_3(context: Context) -> Measurement:
         f"d = {settings.d}, m = {settings.m}, B = {settings.batch}, on {settings.held_out} held-out sequences. "
         f"Assumption 2's own B would be 10^{float(at.B) / math.log(10):.0f}. Attention within 1/n⁸ takes scores above "
         "9 log n, which grow with m: it is looked for in blocks three times as wide. An answer is correct while the "
-        "offset at its link, from unequal numbers of "
-        "neurons and of next tokens in the batches, is below the signal of the secret bit.",
+        "offset at its link, from unequal numbers of neurons and of next tokens in the batches, is below the "
+        "signal of the secret bit.",
     )
 
 

@@ -316,7 +316,8 @@ CLAIMS = (
         "same probability.",
         hypotheses="Assumption 2; its proof: the output of the FFN layer is bounded by ε/3 throughout training",
         ours="What is tested is the proof's bound on outputs; Lemma 18 is taken as corrected. The proof also needs "
-        f"ε ≤ 3, where the hinge is linear; trainings of the reference have ε = 5 and say nothing about that. {NOISE}",
+        "ε ≤ 3, where the hinge is linear; trainings of the reference have ε = 5 and say nothing about that: they are "
+        f"held to ε/3, and no longer, as before their outputs were looked at, to 1. {NOISE}",
         needs=every_training,
     ),
 )
