@@ -199,12 +199,14 @@ def _took(best: Mapping[int, DecoderRow]) -> str:
     >>> counts = {1: 96, 2: None, 3: None}
     >>> numbers = {k: DecoderNumbers.model_construct(samples=(count,)) for k, count in counts.items()}
     >>> _took({k: Row(smoke("", steps=10), one) for k, one in numbers.items()})
-    '96 (k = 1), more than 320 (k = 2, 3)'
+    '96 (k = 1), more than 320 (k = 2 to 3)'
     """
     said = [f"{samples(row):,} (k = {k})" for k, row in best.items() if samples(row)]
     missed = [k for k, row in best.items() if not samples(row)]
     if missed:
-        said.append(f"more than {min(budget(best[k]) for k in missed):,} (k = {', '.join(map(str, missed))})")
+        together = missed == list(range(missed[0], missed[-1] + 1)) and len(missed) > 1
+        which = f"{missed[0]} to {missed[-1]}" if together else ", ".join(map(str, missed))
+        said.append(f"more than {min(budget(best[k]) for k in missed):,} (k = {which})")
     return ", ".join(said)
 
 
