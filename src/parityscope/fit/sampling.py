@@ -193,7 +193,15 @@ class Sampler:
         collider, columns = self.collider(k), self.known.table.columns
         # Filter rows come half from either class: the smaller one decides how many there can be.
         rows = 2 * min(self.rows.first, self.rows.second)
-        plan = plan_for(columns, k, rows, rho, bits_per_column=self.rows.bits / columns)
+        plan = plan_for(
+            columns,
+            k,
+            rows,
+            rho,
+            bits_per_column=self.rows.bits / columns,
+            counted=self.rows.rows,
+            uneven=collider.books.uneven,
+        )
         rounds = collider.books.rounds_for(plan, collider.split(plan), share)
 
         def work() -> bool:

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
-from parityscope.fit.bits.packed import TwoClasses, unpack
+from parityscope.fit.bits.packed import TwoClasses, count_seconds, unpack
 from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import log_choose
 from parityscope.fit.solvers.collision_plan import GRID
@@ -28,10 +28,9 @@ from parityscope.fit.solvers.scan import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 _BATCH_WORDS = 2**17
-# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution
-# with every word that it is counted on.
+# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution.
 _STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 31e-6, 2.7e-9, 7.5e-9, 150e-6
-_SET_SECONDS, _COUNT_SECONDS = 75e-6, 19e-9
+_SET_SECONDS = 75e-6
 
 
 def solve(
@@ -191,7 +190,7 @@ class Eliminator:
 
     @property
     def _set_seconds(self) -> float:
-        return _SET_SECONDS + len(self.rows.words) * _COUNT_SECONDS
+        return _SET_SECONDS + count_seconds(1, self.max_k, len(self.rows.words))
 
     def _weigh(self, chosen: list[ndarray], solution: ndarray) -> int:
         """Count the sparse solutions on all rows; return how many there were."""
