@@ -1,6 +1,7 @@
 """What the loop finds where the schedule of 0.2.0 failed: each of these tables was answered wrongly by it."""
 
 import os
+import re
 import time
 import warnings
 from pathlib import Path
@@ -9,8 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor, clock
+from parityscope.fit import RepeatedRows, SparseParityClassifier, SparseParityRegressor, clock, loop
 from parityscope.fit.answer import Question, ask
+from parityscope.fit.evidence.score import Target
+from parityscope.fit.known import Known
+from parityscope.fit.sampling import Sampler, Step
+from parityscope.fit.solvers.scan import Scanner
 from parityscope.papers.own.fit_benchmark.planted import TableKind
 
 
@@ -153,7 +158,7 @@ def repeated(seed, by_visit=False):
 
 def test_w6_repeated_rows_are_named_and_counted_once():
     X, y, _ = repeated(0)
-    answer = answered(X, y)
+    answer = answered(X, y, budget=3)
     assert answer.repeated.startswith("900 of 1000 rows repeat another row exactly")
     assert answer.support == ()
     with pytest.warns(RepeatedRows):
@@ -293,3 +298,44 @@ def test_the_interval_of_a_threshold_is_not_shared_with_the_curve_of_its_column(
     low, high = term.interval
     assert low < -0.8 < high < 0  # signs are −1 above a threshold
     assert high - low < 0.25  # 2 · 1.96/√(3000 · 0.21) is 0.16
+
+
+def test_pairs_are_scanned_whenever_the_budget_pays_for_them_and_otherwise_its_size_is_said():
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(20_000, 300))
+    y = X[:, 4] ^ X[:, 9] ^ (random.rand(20_000) < 0.45)
+    assert supports(answered(X, y, budget=0.25)) == {(4, 9)}  # the scan takes 0.1 seconds
+    poor = answered(X, y, budget=0.14)
+    needed = float(re.search(r"a budget of ([\d.]+) seconds pays for all pairs", poor.skipped)[1])
+    assert supports(answered(X, y, budget=needed + 0.05)) == {(4, 9)}
+
+
+def test_sizes_that_the_rest_of_a_budget_pays_for_are_scanned():
+    random = np.random.RandomState(5001)
+    X, y = random.randn(300, 8), random.rand(300) < 0.5
+    answer = answered(X, y, budget=3, max_k=5)
+    assert (answer.skipped, answer.work < 3) == ("", True)
+    assert "of at most k = 5 columns" in answer.guarantee
+    measured = ask(Question(budget=3, max_k=5), X, random.randn(300), random, measured=True)
+    assert "of at most k = 5 columns" in measured.guarantee
+
+
+@pytest.mark.parametrize(("most", "more"), [(2, True), (3, False)])
+def test_a_search_that_ends_after_many_terms_says_what_is_left_over(monkeypatch, most, more):
+    monkeypatch.setattr(loop, "MOST_TERMS", most)
+    random = np.random.RandomState(1)
+    X = random.randint(2, size=(3000, 6))
+    model = SparseParityRegressor(random_state=0, max_k=2).fit(X, X[:, :3] @ [3.0, 2.0, 1.0] + random.randn(3000))
+    assert model.guarantee_.startswith("given the terms above, any further parity of at most k = 2") != more
+    left = "nothing can be promised: the search ends after 2 terms, and column 2 would be the next (p "
+    assert model.guarantee_.startswith(left) == more
+
+
+@pytest.mark.parametrize(("found_after", "more"), [(3.0, 3.0), (20.0, 6.0), (36.0, 9.0)])
+def test_little_more_is_spent_after_a_long_search(found_after, more):
+    random = np.random.RandomState(0)
+    known = Known.of(random.randint(2, size=(50, 4)), Target(np.arange(50) % 2.0), [2], False, 0.01)
+    diary = clock.Diary(clock.Budget(60.0, spent=found_after), found_after=found_after)
+    sampler = Sampler(known, diary, random, Scanner(known.table), "auto")
+    for seconds, worth in ((0.99 * more, True), (1.01 * more, False)):
+        assert sampler._worth(Step(seconds, 4, "collision", 0.5, lambda: False)) == worth

@@ -382,7 +382,15 @@ class _Telling:
             found[k] = promise.promised(rows, share, price, met=met, features=features, grouped=grouped)
         spread = None if known.target.measured else math.sqrt(share * (1 - share))
         uneven = {k for k in known.sizes if k > 2 and self._skew() > _EVEN}
-        return promise.sentence(found, spread=spread, terms=bool(known.accepted), grouped=grouped, uneven=uneven)
+        more = self.diary.left_over
+        why = "" if more is None else f"the search ends after {len(known.accepted)} terms, and {self._said(more)}"
+        return promise.sentence(
+            found, spread=spread, terms=bool(known.accepted), grouped=grouped, uneven=uneven, ended=why
+        )
+
+    def _said(self, more: Candidate) -> str:
+        names = ", ".join(self.columns[column].name for column in more.support)
+        return f"{names} would be the next ({p_text(more.log_p)})"
 
     def _skew(self) -> float:
         """Return the largest |mean| of a question."""
@@ -392,12 +400,16 @@ class _Telling:
 
     def _skipped(self) -> str:
         """Say which sizes were not searched to the end: from which correlation on they were, and the seconds left."""
-        unfinished = {k: (self.diary.reached.get(k, 2.0), left) for k, left in self.diary.left_out.items()}
+        unfinished = {
+            k: (self.diary.reached.get(k, 2.0), left)
+            for k, left in self.diary.left_out.items()
+            if k not in self.diary.complete
+        }
         stopped = "this machine is too slow: the clock stopped the search" * self.diary.budget.stopped_by_clock
         if self.diary.full:
             stopped = f"after {len(self.known.accepted)} terms the search ends"
         early = bool(unfinished) and self.diary.found_after is not None and self.diary.budget.left > 0
-        return promise.skipped_sentence(unfinished, stopped=stopped, early=early)
+        return promise.skipped_sentence(unfinished, stopped=stopped, early=early, pairs=self.diary.pairs_budget)
 
     def _why_nothing(self, skipped: str) -> str:
         known, table, rows = self.known, self.known.table, self.known.rows

@@ -124,7 +124,9 @@ class Diary:
     reached: dict[int, float] = field(default_factory=dict)  # sampled sizes: from which correlation on, surely
     found_after: float | None = None  # nominal seconds until the first term of a wanted size
     left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
+    pairs_budget: float = 0.0  # seconds that would have paid for all pairs, where the budget did not
     full: bool = False  # so many terms were found that the search ended
+    left_over: Candidate | None = None  # what would have been the next term then
     nearest: Candidate | None = None  # the smallest corrected p-value that was not significant
 
     def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:

@@ -31,6 +31,7 @@ _STRONG = 0.9
 _AT_FIRST = 0.3  # a rung is first climbed to where it misses so often: most parities are met by then
 _CHEAP_SHARE = 0.01  # of the budget
 _AFTERWARDS_SHARE = 0.03  # for samples after the first term, however early that was found
+_LONG_SHARE = 0.1  # beyond, the first term took long
 _WHOLE_SHARE = 0.05  # for a step after which nothing is left to do for its size
 _MOST_OF_IT = 0.7  # a correlation above which half of the variance is explained
 _CLASS_ROWS = 96  # a collision search draws filter rows and keys from either class
@@ -124,10 +125,12 @@ class Sampler:
         if math.isinf(step.seconds) or (step.solver == "exhaustive" and step.seconds > budget.left):
             return False
         if found_after is not None:
-            # Others may share the target: as much again is spent on them as the first took, less where little is left.
+            # Others may share the target, if much of it is left: as much again is spent on them as the first took while
+            # that is little, and after a long search a quarter of it.
             extra = _AFTERWARDS_SHARE * budget.seconds
             if self.known.explained < _MOST_OF_IT:
-                extra = max(extra, found_after)
+                long_search = max(_LONG_SHARE * budget.seconds, found_after / 4)
+                extra = max(extra, min(found_after, long_search))
             return budget.spent + step.seconds <= found_after + extra
         usual = self.known.k_is_known or step.k <= _USUAL or step.rho >= _STRONG
         share = _WHOLE_SHARE if step.rho == 0 else _CHEAP_SHARE
@@ -170,16 +173,9 @@ class Sampler:
         return consider(self.known, self.diary, solver, proposed, started)
 
     def _scan(self, k: int, cost: float) -> bool:
-        started = self.diary.budget.spent
-        self.diary.budget.report(f"all sets of {k} columns")
-        from parityscope.fit.loop import scan_all
+        from parityscope.fit.loop import scan_size  # the loop calls this module
 
-        found = scan_all(self.known, self.scanner, k, cost)
-        self.diary.budget.charge(cost)
-        if self._consider("exhaustive", found, started):
-            return True
-        self.diary.complete.add(k)
-        return False
+        return scan_size(self.known, self.diary, self.scanner, k, cost)
 
     def collider(self, k: int) -> Collider:
         """Return the collision search for parities of k columns."""

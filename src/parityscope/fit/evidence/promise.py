@@ -60,12 +60,19 @@ def promised(
 
 
 def sentence(
-    found: Mapping[int, float | None], *, spread: float | None, terms: bool, grouped: bool, uneven: Collection[int] = ()
+    found: Mapping[int, float | None],
+    *,
+    spread: float | None,
+    terms: bool,
+    grouped: bool,
+    uneven: Collection[int] = (),
+    ended: str = "",
 ) -> str:
     """Return the promise in words, from the partial correlation that is promised for every size.
 
     `spread` is the standard deviation of the labels, which turns a correlation into points of the share (None for a
-    measured target), `terms` whether something was found, `uneven` the sizes for which it holds of even parities only.
+    measured target), `terms` whether something was found, `uneven` the sizes for which it holds of even parities only,
+    `ended` why the search ended although more could be found.
 
     >>> print(sentence({1: 0.12, 2: 0.12, 3: None}, spread=0.5, terms=True, grouped=False))
     given the terms above, any further parity of at most k = 2 columns that moves the share by ≥ 6 points beyond its \
@@ -75,6 +82,8 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     """
     sizes = sorted(k for k, rho in found.items() if rho is not None)
     if not sizes:
+        if ended:
+            return f"nothing can be promised: {ended}"
         which = ", ".join(map(str, sorted(found))) or "any number of"
         return (
             f"nothing can be promised: a parity of {counted(which, 'column')}, however strong, might have been missed"
@@ -96,9 +105,8 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     )
     independent = "groups" if grouped else "rows"
     joined = ", ".join(clauses) + ("," if len(clauses) > 1 else "")
-    return (
-        f"{start}{joined} would have been found with probability ≥ {SURELY:g}, if {independent} are independent{even}"
-    )
+    surely = f"would have been found with probability ≥ {SURELY:g}, if {independent} are independent{even}"
+    return f"{start}{joined} {surely}{f'; {ended}' if ended else ''}"
 
 
 def _strength(rho: float, spread: float | None) -> str:
@@ -134,10 +142,13 @@ def counted(many: int | str, what: str) -> str:
     return f"{many} {what}{'' if many in (1, '1') else 's'}"
 
 
-def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False) -> str:
+def skipped_sentence(
+    unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False, pairs: float = 0.0
+) -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
     `stopped` says why the search was cut short, if it was; with `early` it ended by itself before its budget was used.
+    `pairs` is the budget that would have paid for a scan of all pairs, where this one did not.
 
     >>> skipped_sentence({4: (0.5, 7300.0), 5: (1.0, 9e9), 6: (2.0, 1e15), 7: (2.0, 1e18)})
     'not searched: 4 columns weaker than 0.5 (2 hours), 5 columns with noise (285 years), 6 to 7 columns (longer)'
@@ -148,7 +159,8 @@ def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: 
             longer.append(k)
             continue
         which = "" if met > 1 else " with noise" if met == 1 else f" weaker than {met:.2g}"
-        texts.append(f"{counted(k, 'column')}{which} ({time_text(seconds)})")
+        whole = f"; a budget of {time_text(pairs)} pays for all pairs" if k == 2 and pairs else ""
+        texts.append(f"{counted(k, 'column')}{which} ({time_text(seconds)}{whole})")
         longest = max(longest, seconds)
     if longer:
         some = " with noise" if all(unfinished[k][0] == 1 for k in longer) else ""

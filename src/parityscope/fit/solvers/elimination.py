@@ -31,6 +31,7 @@ _BATCH_WORDS = 2**17
 # Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution.
 _STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 31e-6, 2.7e-9, 7.5e-9, 150e-6
 _SET_SECONDS = 75e-6
+_LEAST_CHANCE = 1e-280  # below, the number of samples is no number
 
 
 def solve(
@@ -230,7 +231,9 @@ def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> 
         {max(k, round(books.most * 2 ** (-step / 2))) for step in range(16)} if books.most >= k else ()
     ):
         chance = float(books.chance(k, columns)[here])
-        samples = math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > 0 else math.inf
+        samples = (
+            math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > _LEAST_CHANCE else math.inf
+        )
         seconds = samples * sample_seconds(columns)
         if seconds < best[2]:
             best = (columns, samples, seconds)
