@@ -17,7 +17,7 @@ from parityscope.fit.bits.blocks import indistinguishable
 from parityscope.fit.clock import Attempt, Budget, Diary, Progress, seconds_of
 from parityscope.fit.evidence import promise
 from parityscope.fit.evidence.evidence import Repetition, p_text, repetition
-from parityscope.fit.evidence.score import Target, regression
+from parityscope.fit.evidence.score import Target, covariance, regression
 from parityscope.fit.interactions.interaction import SOLVERS, Candidate, Solver
 from parityscope.fit.interactions.terms import Combination, Term, kind_of, told_together, truth_table
 from parityscope.fit.known import Known
@@ -350,7 +350,7 @@ class _Telling:
         if top.interaction.bits not in features:
             return top.estimate, top.error
         place = 1 + features.index(top.interaction.bits)
-        variance = float(np.linalg.inv(fitted.information)[place, place]) * fitted.dispersion
+        variance = float(covariance(self.known.design(features), self.known.target, fitted)[place, place])
         return float(fitted.coefficients[place]), math.sqrt(max(0.0, variance))
 
     def _noise_rate(self) -> float:

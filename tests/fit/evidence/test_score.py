@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from parityscope.fit.answer import Question, ask
 from parityscope.fit.evidence.evidence import exact_log_p, repetition
 from parityscope.fit.evidence.score import Target, _student_log_p, log_normal_tail, normal_quantile, score_test
 
@@ -53,6 +54,27 @@ def test_groups_count_once():
             false[grouped] += score_test(np.ones((1000, 1)), z, target).log_p < math.log(0.05)
     assert false[True] <= 6
     assert false[False] > 30
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_intervals_with_groups_cover_their_effect(measured):
+    """80 subjects of ten visits with a level of their own: as independent rows they cover six times in ten."""
+    subjects, covered, tables = np.repeat(np.arange(80), 10), 0, 120
+    level = np.linspace(-6, 6, 4001)
+    mass = np.exp(-(level**2) / 2)
+    odds = [np.average(1 / (1 + np.exp(-1.6 * sign - level)), weights=mass) for sign in (1, -1)]
+    effect = 1.6 if measured else (np.log(odds[0] / (1 - odds[0])) - np.log(odds[1] / (1 - odds[1]))) / 2
+    for seed in range(tables):
+        random = np.random.RandomState(seed)
+        X = random.randint(2, size=(80, 2))
+        centre = (1.6 * (1 - 2 * X[:, 0]) + random.randn(80))[subjects]
+        up = np.where(random.rand(800) < 1 / (1 + np.exp(-centre)), 1, -1).astype(np.int8)
+        y = centre + random.randn(800) if measured else up
+        question = Question(max_k=1, alpha=0.5)
+        terms = ask(question, X[subjects], y, random, groups=subjects, measured=measured).interactions
+        low, high = next(one.interval for one in terms if one.support == (0,))
+        covered += low < effect < high
+    assert abs(covered / tables - 0.95) < 3 * math.sqrt(0.95 * 0.05 / tables)
 
 
 def test_weights_are_counts_in_the_estimate():
