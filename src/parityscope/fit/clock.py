@@ -13,7 +13,7 @@ from parityscope.core.errors import InvalidInput
 from parityscope.fit.interactions.interaction import Candidate, Solver
 
 Progress = Callable[[float, str], None]
-DEFAULT_SECONDS = 30.0
+_DEFAULT_SECONDS = 30.0
 EMERGENCY = 12.0  # times its seconds, and a minute: so much processor time a search may take on a slow machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
@@ -29,7 +29,7 @@ def seconds_of(budget: Any) -> float:
     parityscope.core.errors.InvalidInput: budget must be a time such as "30s", "2m" or a number of seconds, got 'soon'
     """
     if budget is None:
-        return DEFAULT_SECONDS
+        return _DEFAULT_SECONDS
     seconds = math.nan
     written = _WRITTEN.fullmatch(str(budget).lower())
     if written is not None and not isinstance(budget, bool) and written[2] in _UNITS:

@@ -58,6 +58,8 @@ def _run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomSta
     if solver == "attention":
         _attend(known, diary, random)
         return
+    # Equations first: where a parity has no noise they solve it whatever its size, and a rank test says at once whether
+    # they can. Then what is complete, then what is sampled, and after every term all of it again.
     if solver in ("auto", "elimination") and not known.target.measured:
         _without_noise(known, diary, random)
     scanner = Scanner(known.table)
@@ -171,6 +173,7 @@ def _scan(known: Known, diary: Diary, scanner: Scanner) -> bool:
         if cost > min(share * budget.seconds, budget.left) and k > 1:
             diary.pairs_budget = budget.spent + cost if k == 2 else diary.pairs_budget
             continue
+        # One transform has all larger sizes: where it costs less than they do one by one, the first of them takes it.
         if k > 2 and _spectrum_is_cheaper(known, diary, [size for size in sizes if size > 2]):
             return _scan_spectrum(known, diary, [size for size in sizes if size > 2])
         if scan_size(known, diary, scanner, k, cost):

@@ -24,7 +24,7 @@ from parityscope.fit.solvers.collision_plan import GRID, SIZES, Books, plan_for
 from parityscope.fit.solvers.elimination import Eliminator
 from parityscope.fit.solvers.scan import BitSet, Scanner
 
-LADDER = (0.9, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
+_LADDER = (0.9, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 _LOW_NOISE = (1.0, 0.97, 0.93, 0.85, 0.75)
 _USUAL = 4  # larger interactions are rare: with k open they get their strong rungs, and what is cheap
 _STRONG = 0.9
@@ -36,7 +36,7 @@ _WHOLE_SHARE = 0.05  # for a step after which nothing is left to do for its size
 _MOST_OF_IT = 0.7  # a correlation above which half of the variance is explained
 _CLASS_ROWS = 96  # a collision search draws filter rows and keys from either class
 _MOST_EQUATIONS = 6000  # columns
-EVEN = 0.2  # a parity of balanced columns has a mean within this
+_EVEN = 0.2  # a parity of balanced columns has a mean within this
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Sampler:
         return self._balanced[0]
 
     @cached_property
-    def skew(self) -> float:
+    def _skew(self) -> float:
         """The largest |mean| of a question."""
         ones = np.bitwise_count(self.rows.words).sum(axis=0, dtype=np.int64)
         return float(np.abs(1 - 2 * ones / self.rows.rows).max())
@@ -149,7 +149,7 @@ class Sampler:
         shares = (MISSED,) if whole else (_AT_FIRST, MISSED)
         enough = min(self.rows.first, self.rows.second) >= _CLASS_ROWS and known.table.columns >= 2 * k
         if solver in ("auto", "collision") and k in SIZES and enough:
-            rungs = self._rungs(k, () if whole else LADDER, shares)
+            rungs = self._rungs(k, () if whole else _LADDER, shares)
             steps += [self._collision(k, rho, share) for rho, share in rungs]
         single = known.table.columns == len(known.table.bits) <= _MOST_EQUATIONS
         if (solver == "elimination" or (solver == "auto" and k > 1)) and single:
@@ -180,7 +180,7 @@ class Sampler:
     def collider(self, k: int) -> Collider:
         """Return the collision search for parities of k columns."""
         if k not in self.colliders:
-            books = Books(self.rows.first, self.rows.second, min(0.9, max(EVEN, self.skew**k)))
+            books = Books(self.rows.first, self.rows.second, min(0.9, max(_EVEN, self._skew**k)))
             floor = 0.9 * self.target(k)  # a little weaker here may still be significant in all rows
             self.colliders[k] = Collider(self.rows, self.known.table.owner, books, self.random, floor)
         return self.colliders[k]

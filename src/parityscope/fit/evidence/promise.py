@@ -3,8 +3,8 @@
 A further parity of k columns has partial correlation ρ with the target: the correlation of its sign, after the terms of
 the model and the parts of the parity are taken out, with the target, in units of the target's own spread. Its score
 statistic is then near ρ√N with standard deviation at most one. It is significant where that exceeds the normal quantile
-c of its level, and it falls `_SURELY` standard deviations short with probability 0.3 %: ρ = (c + 2.75)/√N, and a little
-for the degrees of freedom that the parts take and for a skewed target.
+c of its level, and it falls `DEVIATIONS` standard deviations short with probability 0.3 %: ρ = (c + 2.75)/√N, and
+a little for the degrees of freedom that the parts take and for a skewed target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parityscope.fit.clock import time_text
 from parityscope.fit.evidence.score import normal_quantile
 
 MISSED = 0.003  # how often a sampled search may miss a parity that it is said to have met
-SURELY = 0.99
+_SURELY = 0.99
 DEVIATIONS = 2.75  # a normal variable falls so far below its mean with probability 0.003
 _FEWEST = 0.05  # the share of rows that a parity must concern beyond its parts for the sentence to hold
 _A_DAY = 86_400.0
@@ -105,7 +105,7 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     )
     independent = "groups" if grouped else "rows"
     joined = ", ".join(clauses) + ("," if len(clauses) > 1 else "")
-    surely = f"would have been found with probability ≥ {SURELY:g}, if {independent} are independent{even}"
+    surely = f"would have been found with probability ≥ {_SURELY:g}, if {independent} are independent{even}"
     return f"{start}{joined} {surely}{f'; {ended}' if ended else ''}"
 
 

@@ -96,6 +96,7 @@ def plan_for(
     share = large / k
     sides = [min(round(columns * part), columns - 1) for part in (share, 1 - share)]
     sides[1] = columns - sides[0]
+    # Half-sets have to fit into memory: fewer columns are dealt then, and more rounds made, of which each has a part.
     for side, half in enumerate((large, small)):
         while math.comb(sides[side], half) * bits_per_column**half > _MOST_HALVES and sides[side] > half:
             sides[side] = max(half, int(sides[side] * 0.95))
@@ -107,6 +108,8 @@ def plan_for(
     after = passing[0] * (PASSED_SECONDS + (words > quick) * count_seconds(1, k, words))
     after += min(passing) * count_seconds(1, k, (rows if counted is None else counted) / 64)
     best: Plan | None = None
+    # One more bit halves the chance collisions, and costs a factor (1 + ρ)/2 of the probability that the key is clean:
+    # the plan has the least seconds per clean key.
     for key_bits in range(4, 21):
         if key_bits + 1 > rows / 4:
             break
@@ -157,6 +160,7 @@ def _filter_words(rho: float, rows: int) -> tuple[int, int]:
 @lru_cache(maxsize=4096)
 def _clean(first: int, second: int, key_rows: int, uneven: float) -> tuple[float, ...]:
     """Return, for every correlation of GRID, the least probability that the rows of a key are clean."""
+    # How evenly the parity splits the rows is not known before it is found: the worst of what is allowed counts.
     u = np.linspace(0.5 - uneven / 2, 0.5 + uneven / 2, 33)[:, None]
     rows = first + second
     J = GRID * np.sqrt(u * (1 - u) * rows * rows / (first * second))
