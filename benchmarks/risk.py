@@ -36,6 +36,34 @@ class Weights(nn.Module):
         return AdditiveScore(self.weights, torch.zeros((), dtype=torch.float64), self.readout)
 
 
+class Network(nn.Module):
+    """A model without an additive score: one hidden layer of 64 ReLUs, in single precision."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(n, 64), nn.Linear(64, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.inner(x.float()).relu()).squeeze(-1)
+
+
+class Attending(nn.Module):
+    """Attention that depends on the bits: embeddings of 16, one head, one hidden layer, in single precision."""
+
+    def __init__(self, n: int, width: int = 16) -> None:
+        super().__init__()
+        self.bit = nn.Embedding(2, width)
+        self.position = nn.Parameter(torch.randn(n, width))
+        self.query = nn.Parameter(torch.randn(width) / 4)
+        self.inner, self.outer = nn.Linear(width, width), nn.Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.bit(x.long()) + self.position
+        attention = (tokens @ self.query).softmax(-1)
+        read = (attention.unsqueeze(1) @ tokens).squeeze(1)
+        return self.outer(self.inner(read).relu()).squeeze(-1)
+
+
 def enumeration(n: int) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """Return value and gradient by visiting all 2^n inputs, as fast as plain torch does it."""
     x = bits_of(torch.arange(2**n), n).double()
@@ -90,6 +118,23 @@ def against_enumeration() -> Iterator[Timing]:
             yield compare(
                 f"split n={n}, per run of 64", partial(fast, batch), partial(slow, c), "torch enumeration", setting, 64
             )
+
+
+def general_models() -> Iterator[Timing]:
+    """Models that go through `forward`, value and gradient: ours against all inputs as one tensor, made beforehand."""
+    for kind, most in ((Network, 20), (Attending, 18)):
+        for n in range(10, most + 1, 2):
+            model, problem = kind(n), Parity(n, tuple(range(K)))
+            x = bits_of(torch.arange(2**n), n).float()
+            y = 1 - 2 * (x[:, :K].sum(1) % 2)
+
+            def ours(model: nn.Module = model, problem: Parity = problem) -> None:
+                population_risk(model, problem).value.backward()
+
+            def plain(model: nn.Module = model, x: Tensor = x, y: Tensor = y) -> None:
+                torch.relu(1 - y * model(x)).square().mean().backward()
+
+            yield compare(f"{kind.__name__} n={n}", ours, plain, "one tensor in torch", {"n": n, "k": K, "runs": 1})
 
 
 def growth() -> Iterator[Timing]:
@@ -164,6 +209,7 @@ def run() -> Iterator[Timing]:
     # Growth comes first and ascends, so that the peak memory of the process is each size's own.
     yield from growth()
     yield from against_enumeration()
+    yield from general_models()
     yield from batching()
     yield from spectral()
     yield from every_size()

@@ -82,6 +82,7 @@ PICTURES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "why-it-fails": ("#why?n=12&k=2&recipe=as-written&learning_rate=0.003", _until("#why-status", "depend")),
     "one-step": ("#onestep?n=1000&k=2", _until("#onestep-status", "learned")),
     "chain-of-thought": ("#chain?n=12&k=4", _until("#chain-status", "held-out inputs right")),
+    "a-tree": ("#tree?training=CoT+%2B+self-consistency", _until("#tree-status", "right on all")),
     "your-data": ("#data", _data),
     "results": ("#results?show=H1-success", _results),
 }

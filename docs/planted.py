@@ -70,7 +70,7 @@ def planted_page(claims: list[Claim], planted: Mapping[str, Planted]) -> Iterato
 
 def row_of(claim: Claim, worlds: Planted) -> list[str]:
     """Return a claim's row; the verdicts are computed now."""
-    false, true = (verdict_in(claim.id, world) for world in (worlds.false, worlds.true))
+    false, true = (verdict_in(claim.id, planted) for planted in ("false", "true"))
     return [linked(claim), plain(worlds.false.what), false, plain(worlds.true.what), true]
 
 

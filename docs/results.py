@@ -3,7 +3,7 @@
     python docs/results.py reference-output                         # the folder of `make reference`
     python docs/results.py FOLDER --scale smoke --out somewhere     # another scale, another place
 
-Writes claims.md, claims.json, figures.md and figures/*.png, and the tables in what-we-found.md and the letters.
+Writes claims.md, claims.json, figures.md and figures/*.png, and the tables of the pages that quote them (`QUOTING`).
 Nothing is computed but the pictures.
 """
 
@@ -15,18 +15,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from parityscope.core.drawing import png, themed
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import SCALES, Finding, PaperFigure, Scale
+from parityscope.papers.figure import SCALES, Finding, PaperFigure, Scale, own_size_of
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.rendering import (
-    OURS,
     claims_markdown,
     counts_markdown,
     duration,
@@ -35,12 +31,18 @@ from parityscope.papers.rendering import (
     plain,
     remarks,
     table_markdown,
+    whose,
 )
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
 
 PAGES = Path(__file__).parent
-QUOTING = (PAGES / "what-we-found.md", *sorted((PAGES / "letters").glob("*.md")))
+QUOTING = (
+    PAGES / "what-we-found.md",
+    PAGES / "explanation" / "chain-of-thought.md",
+    PAGES / "explanation" / "what-does-it-take.md",
+    *sorted((PAGES / "letters").glob("*.md")),
+)
 BLOCK = re.compile(r"(?<=<!-- (claims|figure):begin)([\w *-]*) -->\n.*?(?=<!-- \1:end -->)", flags=re.S)
 MOST_TABLE_ROWS = 60
 INTRODUCTION = """\
@@ -118,7 +120,9 @@ def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:
     unchecked = {claim.id for claim in all_claims()} - {claim.id for claim in claims}
     if unfinished or unchecked:
         sys.exit(f"not finished at scale {scale}: {', '.join([*unfinished, *sorted(unchecked)])}")
-    origin = origin_of([row for found in rows.values() for row in found], scale)
+    # The hours of rows at a paper's own size are no part of a reproduction's.
+    usual = [row for one in figures for row in rows[one.ID] if row.config not in own_size_of(one)]
+    origin = origin_of(usual, scale)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     stored = {**origin, "figures": list(FIGURE_IDS), "claims": [claim.model_dump() for claim in claims]}
     (out / "claims.json").write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
@@ -154,9 +158,9 @@ def origin_lines(origin: Mapping[str, Any]) -> Iterator[str]:
 
 def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that lists every statement with its verdict, each with its evidence folded."""
-    ours = sum(claim.paper == OURS for claim in claims)
+    papers, others, ours = whose(claims)
     yield "# Every claim, checked\n"
-    yield f"{len(claims) - ours} statements of the papers and {ours} of our own."
+    yield f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own."
     yield from origin_lines(origin)
     yield INTRODUCTION
     text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))
@@ -183,11 +187,7 @@ def figures_page(
 def small_png(shown: PaperFigure, rows: Sequence[Row[Any, Any]]) -> bytes:
     """Return the figure as a PNG with a palette: readable at the width of a page, and small in a repository."""
     figure = themed(shown.plot, rows)
-    dots_per_inch = min(150, round(1700 / figure.get_figwidth()))
-    image = Image.open(BytesIO(png(figure, dpi=dots_per_inch))).convert("RGB")
-    buffer = BytesIO()
-    image.quantize(colors=128, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
-    return buffer.getvalue()
+    return png(figure, dpi=min(150, round(1700 / figure.get_figwidth())))
 
 
 if __name__ == "__main__":

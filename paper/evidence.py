@@ -1,4 +1,4 @@
-"""Where the paper's numbers come from: stored rows, the stored claims, the stored benchmarks. Nothing is computed."""
+"""Where the texts' numbers come from: stored rows, the claims among them, stored benchmarks. Nothing is computed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from parityscope.papers.claim import ClaimNumbers
-from parityscope.papers.figure import Scale
+from parityscope.papers.figure import Scale, own_size_of
 from parityscope.papers.registry import CLAIM_IDS, load_figure
-from parityscope.papers.results import stored_rows
+from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
 
 PROJECT = Path(__file__).parents[1]
-CLAIMS = PROJECT / "docs" / "results" / "claims.json"
 BENCHMARKS = PROJECT / "benchmarks" / "results.json"
 CERTIFIED = PROJECT / "paper" / "certified.json"
 
@@ -32,7 +31,7 @@ class NoEvidence(Exception):
 
 
 class Evidence:
-    """The rows of a reproduction in `folder`, beside the claims and benchmarks that are stored with the project."""
+    """The rows of a reproduction in `folder`, beside the benchmarks that are stored with the project."""
 
     def __init__(self, folder: Path, scale: Scale = "reference") -> None:
         if not (folder / "store" / "store.sqlite").exists():
@@ -41,10 +40,11 @@ class Evidence:
         self._rows: dict[str, list[Row[Any, Any]]] = {}
 
     def rows(self, figure_id: str) -> list[Row[Any, Any]]:
-        """Return every row that a figure asks for; one that is missing is an error."""
+        """Return every row that a figure asks for, those of the paper's own size apart; a missing one is an error."""
         if figure_id not in self._rows:
             figure = load_figure(figure_id)
-            found, wanted = stored_rows(figure, self.scale, self.store), len(figure.CONFIGS[self.scale])
+            own, wanted = own_size_of(figure), len(figure.CONFIGS[self.scale])
+            found = [row for row in stored_rows(figure, self.scale, self.store) if row.config not in own]
             if not found or len(found) < wanted:
                 raise NoEvidence(f"{figure_id} has {len(found)} of {wanted} rows made by this code: `make reference`")
             self._rows[figure_id] = found
@@ -52,22 +52,26 @@ class Evidence:
 
     @cached_property
     def claims(self) -> dict[str, ClaimNumbers]:
-        """Every stored claim with its verdict, by id."""
-        stored = [ClaimNumbers.model_validate(claim) for claim in json.loads(CLAIMS.read_text())["claims"]]
-        return {claim.id: claim for claim in stored}
+        """Every claim that was checked with this code, with its verdict, by id."""
+        return {claim.id: claim for claim in stored_claims(self.scale, self.store)}
 
     def all_claims(self) -> list[ClaimNumbers]:
         """Return every claim that there is; one without a stored verdict is an error."""
         if list(self.claims) != list(CLAIM_IDS):
             raise NoEvidence(
-                f"{CLAIMS.name} has {len(self.claims)} claims, there are {len(CLAIM_IDS)}: `make reference`"
+                f"{len(self.claims)} of {len(CLAIM_IDS)} claims were checked by this code: `make reference`"
             )
         return list(self.claims.values())
 
+    def claim(self, claim_id: str) -> ClaimNumbers:
+        """Return one claim with its verdict."""
+        if claim_id not in self.claims:
+            raise NoEvidence(f"{claim_id} was not checked by this code: `make reference`")
+        return self.claims[claim_id]
+
     def measured(self, claim_id: str, quantity: str) -> str:
         """Return what a clause of a claim measured, by the quantity it names."""
-        clauses = self.claims[claim_id].clauses if claim_id in self.claims else ()
-        found = [clause.measured for clause in clauses if clause.quantity == quantity]
+        found = [clause.measured for clause in self.claim(claim_id).clauses if clause.quantity == quantity]
         if len(found) != 1:
             raise NoEvidence(f"{claim_id} has {len(found)} clauses about {quantity!r}")
         return found[0]

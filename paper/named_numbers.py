@@ -1,13 +1,24 @@
-"""Every number of the paper by its name, from stored rows. A name that no row supports is an error, not a blank."""
+"""Every number of the texts by its name, from stored rows. A name that no row supports is an error, not a blank."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from statistics import quantiles
 from typing import Any
 
-from evidence import Evidence, Named
-from named_systems import chain, engines, lattice, one_step, plateau, tables, verdicts
+from evidence import Evidence, Named, NoEvidence
+from named_systems import (
+    chain,
+    engines,
+    language_models,
+    lattice,
+    methods_for_trees,
+    one_step,
+    plateau,
+    verdicts,
+    where_one_step_begins,
+)
 from spelling import NONE, counted, decimal, listed, power, ranged, share, total, whole
 
 from parityscope.papers.h1.descents import Ends, FullMatrix
@@ -31,21 +42,35 @@ def ends(evidence: Evidence) -> Named:
     minima = [minimum for row in cells for minimum in row.numbers.minima]
     risks = [float(one.risk) for one in minima]
     shown = shown_minimum(cells).numbers.minima[0]
-    learned = total(row.numbers.learned for row in full)
-    steepest = max((row.numbers for row in full), key=lambda one: one.gradient_of_a11_a12 / one.gradient_of_a13_a14)
+    starts, proved = sum(len(row.config.seeds) for row in cells), evidence.claim("H1-theorem-5").number
+    words = ("of them stop", "are proved from", "with attention as Appendix A")
+    stopped, whole_way, assumed = (re.search(rf"(\d+) {one}", proved) for one in words)
+    if stopped is None or whole_way is None or assumed is None:
+        raise NoEvidence("H1-theorem-5 no longer says how many descents are proved to converge to their minimum")
+    in_minima = total(row.numbers.in_strict_minimum for row in cells)
+    outcomes = [
+        ["all initialisations", whole(starts)],
+        ["ends in a strict local minimum (double precision)", share(*in_minima)],
+        ["— of these, stops in the proved basin of its minimum", counted(int(stopped[1]), in_minima[0])],
+        ["— of these, proved from the initialisation on", counted(int(whole_way[1]), in_minima[0])],
+        ["reaches a risk of 0.01", share(*total(row.numbers.learned for row in cells))],
+        [
+            "reaches a risk of 0.01 if all entries of the heads’ matrices are trained",
+            share(*total(row.numbers.learned for row in full)),
+        ],
+    ]
     return Named(
         {
-            "ends.minima": share(*total(row.numbers.in_strict_minimum for row in cells)),
-            "ends.learned": share(*total(row.numbers.learned for row in cells)),
-            "ends.starts": whole(sum(len(row.config.seeds) for row in cells)),
+            "ends.minima": share(*in_minima),
             "ends.n": ranged(row.config.n for row in cells),
             "ends.rate": f"{cells[0].config.rate:g}",
             "ends.steps": ranged({row.config.steps for row in cells}),
             "ends.rise": power(max(row.numbers.largest_rise for row in cells)),
             "ends.certified": whole(len(minima)),
+            "ends.appendix": assumed[1],
+            "ends.proved": whole_way[1],
             "ends.risk.low": decimal(min(risks), 3),
             "ends.risk.high": decimal(max(risks), 3),
-            "ends.gradient": power(max(one.gradient for one in minima)),
             "ends.curvature": decimal(min(one.eigenvalues[0] for one in minima), 1),
             "ends.box.low": power(min(one.radius for one in minima)),
             "ends.box.high": power(max(one.radius for one in minima)),
@@ -53,10 +78,8 @@ def ends(evidence: Evidence) -> Named:
             "ends.shown.support": f"${{{', '.join(map(str, shown.support))}}}$",
             "ends.shown.risk": shown.risk[:11],
             "ends.shown.curvatures": listed([decimal(one, 3) for one in shown.eigenvalues]),
-            "ends.full.learned": share(*learned),
-            "ends.full.token": decimal(steepest.gradient_of_a11_a12, 2),
-            "ends.full.position": decimal(steepest.gradient_of_a13_a14, 2),
-        }
+        },
+        {"outcomes": outcomes},
     )
 
 
@@ -88,9 +111,8 @@ def why(evidence: Evidence) -> Named:
             "why.ratio": power(middle),
             "why.ratio.low": power(low),
             "why.ratio.high": power(high),
-            "why.learned.less": learned(mostly=False),
-            "why.learned.more": learned(mostly=True),
-        }
+        },
+        {"predicts": [["less than half", learned(mostly=False)], ["at least half", learned(mostly=True)]]},
     )
 
 
@@ -118,23 +140,18 @@ def success(evidence: Evidence) -> Named:
         seen = [row.config.training for row in by_label["examples"]]
         return "".join(whole(one.samples) for one in seen if (one.n, one.k) == size) or NONE
 
-    quoted = ("coded", "sharp", "repaired")
-    numbers = {f"success.{name}": share(*total(row.numbers.learned for row in by_label[name])) for name in quoted}
     table = [[f"{whole(n)}, {k}", *(cell(name, (n, k)) for name in _COLUMNS), examples_seen((n, k))] for n, k in sizes]
-    return Named(numbers, {"success": table})
+    return Named({}, {"success": table})
 
 
 def large(evidence: Evidence) -> Named:
     """H1's recipes at sizes that only the lattice reaches."""
     rows = evidence.rows("H1-large-n")
-    of_h1 = [row for row in rows if row.config.label != "repaired"]
     repaired = [row for row in rows if row.config.label == "repaired"]
     return Named(
         {
             "large.n": ranged(row.config.training.n for row in rows),
-            "large.h1": share(*total(row.numbers.learned for row in of_h1)),
             "large.repaired": share(*total(row.numbers.learned for row in repaired)),
-            "large.steps": ranged(int(row.arrays["steps"][-1]) for row in of_h1),
             "large.error": power(max(max(row.numbers.error_bound) for row in rows)),
         }
     )
@@ -159,27 +176,23 @@ def faces(evidence: Evidence) -> Named:
             "faces.n": ranged(row.config.training.n for row in rows),
             "faces.margin": power(min(margin for face, _, _, margin in runs if face)),
             "faces.proved": counted(len(proved), len(others)),
-            "faces.bound": decimal(max((bound for _, bound in proved), default=1.0), 4),
             "faces.gap": power(max((bound - reached for reached, bound in proved), default=0.0)),
         }
     )
 
 
 _METHODS = {
-    "bounded, k heads": "$k$ heads, random signs, Adam",
-    "repaired circle, k heads": "$k$ heads on H1’s circle, repaired",
-    "concave, 2k log n signs, Newton": "one head, $2k log n$ signs, Newton",
-    "concave, 2k log n signs, gradient ascent": "the same, gradient ascent",
-    "concave, 2k harmonics, Newton": "one head, $k$ harmonics ($2k$ parameters), Newton",
-    "mirror, one number per position": "mirror rule, a parameter per position",
-    "one-step, 3k log n signs, Gauss–Newton": "one head, $3k log n$ signs, Gauss–Newton",
+    "bounded, k heads": "$k$ softmax heads, random signs, Adam",
+    "concave, 2k log n signs, Newton": "exponential head, $2k log n$ signs, Newton",
+    "concave, 2k log n signs, gradient ascent": "exponential head, $2k log n$ signs, gradient",
+    "concave, 2k harmonics, Newton": "exponential head, $k$ harmonics, Newton",
+    "mirror, one number per position": "softmax head, free logits, mirror rule",
 }
 
 
-def _cost(of: Any) -> str:
-    """Return a cell: parameters and median steps, and below them the seeds that learned."""
-    seeds = counted(of.share.successes, of.share.trials)
-    return f"{whole(of.parameters)} · {of.median_steps:g} \\\n{seeds}"
+def _cost(of: Any) -> tuple[str, str, str]:
+    """Return three cells: parameters, median steps, and the seeds that learned."""
+    return whole(of.parameters), f"{of.median_steps:g}", counted(of.share.successes, of.share.trials)
 
 
 def costs(evidence: Evidence) -> Named:
@@ -188,15 +201,10 @@ def costs(evidence: Evidence) -> Named:
     sizes = sorted({(row.config.training.n, row.config.training.k) for row in rows})
     table = []
     for method, name in _METHODS.items():
-        line = [name]
-        for size in sizes:
-            here = [
-                row
-                for row in rows
-                if row.config.method == method and (row.config.training.n, row.config.training.k) == size
-            ]
-            line.append(_cost(here[0].numbers) if here else NONE)
-        table.append(line)
+        found = {(row.config.training.n, row.config.training.k): row for row in rows if row.config.method == method}
+        cells = [_cost(found[size].numbers) if size in found else (NONE, NONE, NONE) for size in sizes]
+        for what, line in zip(("parameters", "steps", "seeds"), zip(*cells, strict=True), strict=True):
+            table.append([name if what == "parameters" else "", what, *line])
     return Named({}, {"costs": table, "costs.sizes": [[f"{whole(n)}, {k}" for n, k in sizes]]})
 
 
@@ -211,25 +219,32 @@ def margins(evidence: Evidence) -> Named:
         return harmonic_margins(row.config.training.n, row.config.training.k)
 
     inside = sum(bounds(row)[0] <= row.numbers.worst <= bounds(row)[1] for row in told)
-    missed = [row for row in harmonic if not all(row.numbers.learned)]
     unlearned = [
         margin
         for row in signs
         for margin, learned in zip(row.numbers.margin, row.numbers.learned, strict=True)
         if not learned
     ]
-    where = [f"$({row.config.training.n}, {row.config.training.k})$" for row in missed]
     return Named(
         {
             "margins.inside": counted(inside, len(told)),
             "margins.held": counted(sum(bool(row.numbers.worst_learned) for row in told), len(told)),
-            "margins.harmonics": share(*total(row.numbers.learned for row in harmonic)),
-            "margins.missed": listed(where) if where else "none",
             "margins.signs": share(*total(row.numbers.learned for row in signs)),
-            "margins.signs.others": counted(sum(margin == 0 for margin in unlearned), len(unlearned)),
-            "margins.signs.lost": str(sum(margin > 0 for margin in unlearned)),
+            "margins.signs.lost": _not_learned(unlearned),
         }
     )
+
+
+def _not_learned(margins: Sequence[float]) -> str:
+    """Say how many of the sets that were not learned are faces.
+
+    >>> _not_learned([0.0]), _not_learned([0.0, 0.1, 0.0])
+    ('the one that is not is no face', 'of the 3 that are not, 1 is a face')
+    """
+    faces = sum(margin > 0 for margin in margins)
+    if len(margins) == 1:
+        return f"the one that is not is {'a' if faces else 'no'} face"
+    return f"of the {len(margins)} that are not, {faces or 'none'} {'are faces' if faces > 1 else 'is a face'}"
 
 
 def rates(evidence: Evidence) -> Named:
@@ -243,6 +258,7 @@ def rates(evidence: Evidence) -> Named:
     return Named(
         {
             **numbers,
+            "heads.distance": power(min(row.config.elsewhere for row in flows)),
             "heads.left": counted(len(left), len(flows)),
             "heads.soonest": power(min(row.numbers.left_at for row in left)),
             "heads.latest": power(max(row.numbers.left_at for row in left)),
@@ -251,24 +267,51 @@ def rates(evidence: Evidence) -> Named:
     )
 
 
-def every_k(evidence: Evidence) -> Named:
-    """One head and second-order steps for every k."""
-    rows = evidence.rows("P-every-k")
-    labels = list(dict.fromkeys(row.config.label for row in rows))
-    of = {label: [row for row in rows if row.config.label == label] for label in labels}
-    at_once = [
-        steps
-        for row in of[labels[0]]
-        for steps, learned in zip(row.numbers.steps, row.numbers.learned, strict=True)
-        if learned
-    ]
+def heads_rate(evidence: Evidence) -> Named:
+    """Where t·(−log C) of many heads ends, over its proved limit."""
+    rows = evidence.rows("P-heads-rate")
+
+    def shares(start: str) -> str:
+        found = [row.numbers.reached / row.numbers.bound for row in rows if row.config.start == start]
+        return f"{decimal(min(found), 3)} and {decimal(max(found), 3)}"
+
     return Named(
         {
-            "every.full": share(*total(row.numbers.learned for row in of[labels[0]])),
-            "every.once": whole(at_once.count(1)),
-            "every.quarter": share(*total(row.numbers.learned for row in of[labels[-1]])),
+            "heads.rate.until": power(rows[0].config.until),
+            "heads.rate.uniform": shares("uniform"),
+            "heads.rate.random": shares("random"),
         }
     )
+
+
+def concave_chain(evidence: Evidence) -> Named:
+    """What was measured of chains beyond the proofs."""
+    ratio = "smallest ⟨x, g⟩/(−log C) where no token has more weight than either of the pair"
+    reached = "smallest C that the attention gradient reaches from uniform attention, any level"
+    return Named(
+        {
+            "chain.least": decimal(float(evidence.measured("P-chain-above", ratio)), 5),
+            "chain.ends": decimal(float(evidence.measured("P-chain-above", reached)), 4),
+        }
+    )
+
+
+def proved(evidence: Evidence) -> Named:
+    """Examples that are needed and examples that are proved enough, by rule."""
+    rows = evidence.rows("P-proved-examples")
+    sizes = sorted({(row.config.k, row.config.n) for row in rows})
+    of = {(row.config.n, row.config.k, row.config.rule): row.numbers for row in rows}
+
+    def cells(n: int, k: int, rule: str) -> list[str]:
+        found = of[n, k, rule]
+        enough = power(found.proved, 1) if found.proved >= 1e5 else whole(found.proved)
+        return [NONE if found.samples is None else whole(found.samples), enough]
+
+    table = [
+        [f"{n}, {k}", *(cell for rule in ("n paths", "one gradient", "one step") for cell in cells(n, k, rule))]
+        for k, n in sizes
+    ]
+    return Named({"proved.trials": str(rows[0].config.trials)}, {"proved": table})
 
 
 def examples(evidence: Evidence) -> Named:
@@ -289,6 +332,7 @@ def examples(evidence: Evidence) -> Named:
 
 
 SECTIONS: tuple[Callable[[Evidence], Any], ...] = (
-    ends, why, success, large, faces, costs, margins, rates, every_k, examples,
-    engines, lattice, one_step, chain, plateau, tables, verdicts,
+    ends, why, success, large, faces, costs, margins, rates, heads_rate, concave_chain, proved, examples,
+    engines, lattice, one_step, chain, plateau, language_models,
+    where_one_step_begins, methods_for_trees, verdicts,
 )  # fmt: skip

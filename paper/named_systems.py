@@ -1,4 +1,4 @@
-"""The named numbers of the later sections: engines, one step, chain of thought, tables, verdicts."""
+"""The named numbers of the later sections: engines, one step, chain of thought, verdicts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from evidence import Evidence, Named
-from spelling import NONE, counted, decimal, listed, plain, power, ranged, share, total, whole
+from spelling import NONE, counted, decimal, plain, power, share, total, typeset, whole
 
 from parityscope.core.statistics import median
 from parityscope.papers.claim import Context
-from parityscope.papers.own.figures.estimator_benchmark import together_in
-from parityscope.papers.registry import load_figure, named_claims
-from parityscope.papers.rendering import OURS, tallies
+from parityscope.papers.criterion import VERDICTS
+from parityscope.papers.registry import named_claims
+from parityscope.papers.rendering import tallies, whose
 from parityscope.papers.w.figures.plateau import BASE, LINKS
 from parityscope.papers.w.settings import (
     ANSWER,
@@ -55,20 +55,15 @@ def lattice(evidence: Evidence) -> Named:
     """What the lattice proves of a value and of a gradient, how wrong it really is, and how quick the exact engine."""
     stored, split = evidence.certified(), evidence.benchmark("risk", "split n=24")
     large, beside = stored["large"], stored["beside"]
-    return Named(
-        {
-            "lattice.n": str(large["n"]),
-            "lattice.proved": power(large["proved"]),
-            "lattice.gradient.proved": power(large["proved_gradient"]),
-            "lattice.beside.n": str(beside["n"]),
-            "lattice.beside.proved": power(beside["proved"]),
-            "lattice.beside.gradient.proved": power(beside["proved_gradient"]),
-            "lattice.beside.error": power(beside["error"]),
-            "lattice.beside.gradient.error": power(beside["gradient_error"]),
-            "split.ratio": decimal(split["ratio"], 1),
-            "split.n": str(split["setting"]["n"]),
-        }
-    )
+    table = [
+        [
+            str(one["n"]),
+            *(power(one[name]) if name in one else NONE for name in ("proved", "error")),
+            *(power(one[name]) if name in one else NONE for name in ("proved_gradient", "gradient_error")),
+        ]
+        for one in (beside, large)
+    ]
+    return Named({"split.ratio": decimal(split["ratio"], 1), "split.n": str(split["setting"]["n"])}, {"lattice": table})
 
 
 def one_step(evidence: Evidence) -> Named:
@@ -87,13 +82,14 @@ def one_step(evidence: Evidence) -> Named:
         for row in varied
     ]
 
-    def softmax(kind: str) -> str:
-        return (
-            evidence.measured("H2-softmax", f"share of seeds isolated by {kind}")
-            .replace("%–", "–")
-            .replace("/", " of ")
-        )
-
+    kinds = ("softmax", "linear attention", "a sigmoid that starts uniform", "a sigmoid that starts anywhere")
+    isolated = [
+        [
+            kind.removeprefix("a ").replace("anywhere", "anywhere (its shift is tuned by us)"),
+            _spelled(evidence.measured("H2-softmax", f"share of seeds isolated by {kind}")),
+        ]
+        for kind in kinds
+    ]
     learns = "share of trials that lose less than 0.1 on every input from 2000 times as many"
     return Named(
         {
@@ -101,13 +97,9 @@ def one_step(evidence: Evidence) -> Named:
             "step.fewest": f"{few.numbers.median:g}",
             "step.fewest.polylog": str(polylog_numbers(few.config.n)),
             "step.fewest.threshold": whole(2 * math.log2(few.config.n)),
-            "step.softmax": softmax("softmax"),
-            "step.linear": softmax("linear attention"),
-            "step.sigmoid": softmax("a sigmoid that starts uniform"),
-            "step.sigmoid.anywhere": softmax("a sigmoid that starts anywhere"),
-            "step.learns": evidence.measured("H2-samples", learns).replace("%–", "–").replace("/", " of "),
+            "step.learns": _spelled(evidence.measured("H2-samples", learns)),
         },
-        {"step": table},
+        {"step": table, "substitutes": isolated},
     )
 
 
@@ -117,7 +109,7 @@ def chain(evidence: Evidence) -> Named:
     maps = [row for row in evidence.rows("W-figure-3") if row.config.label == "attention map"]
     first, looking = rows[0].config.training, maps[0].config.training
     looks = sorted({decimal(row.numbers.secret_attention, 2) for row in maps})
-    entropy, easy, hard = evidence.claims["W-figure-6"].number, _hardest(rows, CHAIN), _hardest(rows, ANSWER)
+    easy, hard = _hardest(rows, CHAIN), _hardest(rows, ANSWER)
     three = named_claims(["W-theorem-3"])[0].needs(Context(evidence.scale))[0].settings
     return Named(
         {
@@ -131,15 +123,9 @@ def chain(evidence: Evidence) -> Named:
             "chain.look.n": str(looking.n),
             "chain.look.k": str(looking.k),
             "chain.look": looks[0] if len(looks) == 1 else f"{looks[0]} to {looks[-1]}",
-            "chain.look.heads": ranged(row.config.training.heads for row in maps),
-            "chain.look.trainings": str(len(maps)),
-            "chain.lm.lower": listed(re.findall(r"lower in (\d+)%", entropy)),
-            "chain.lm.controls": listed(re.findall(r"(\d+) of 6 controls lower", entropy)),
             "chain.three.n": str(three.n),
             "chain.three.k": str(three.k),
             "chain.three": _spelled(evidence.measured("W-theorem-3", "share of fresh seeds with every token correct")),
-            "chain.failing": _lemmas(evidence, "fails"),
-            "chain.misprints": _lemmas(evidence, "misprint"),
         }
     )
 
@@ -176,18 +162,88 @@ def plateau(evidence: Evidence) -> Named:
         own = [row for row in rows if row.config.label == label and k in (None, row.config.training.k)]
         return counted(sum(samples(row) is not None for row in own), len(own))
 
-    return Named(
-        {
-            "plateau.k": str(rows[0].config.training.k),
-            "plateau.base": learned(BASE),
-            "plateau.heads": learned("four heads"),
-            "plateau.width": learned("W's width 720"),
-            "plateau.skip": learned("no loss on the first link"),
-            "plateau.start": learned("wider start"),
-            "plateau.long": str(max(row.config.training.k for row in rows)),
-            "plateau.long.learned": learned(LINKS, max(row.config.training.k for row in rows)),
+    short, long = rows[0].config.training.k, max(row.config.training.k for row in rows)
+    table = [
+        [f"one head, $k = {short}$", learned(BASE)],
+        *([f"the same with {name}", learned(label)] for label, name in _CURES.items()),
+        [f"one head, $k = {long}$", learned(LINKS, long)],
+    ]
+    return Named({"plateau.k": str(short)}, {"plateau": table})
+
+
+_CURES = {
+    "four heads": "four heads",
+    "W's width 720": "W’s own width",
+    "no loss on the first link": "no loss on the first link",
+    "wider start": "a wider initialisation",
+}
+
+
+def language_models(evidence: Evidence) -> Named:
+    """How many heads are sparser with a chain of thought, by W's measure and by every control for length."""
+    studies = [one.split(": ", 1) for one in evidence.claim("W-figure-6").number.split("; ")]
+    columns: dict[str, dict[str, str]] = {}
+    for first, second in zip(studies[::2], studies[1::2], strict=True):
+        (share_of_w,) = re.findall(r"lower in (\d+%)", first[1])
+        controls = re.findall(r"(?:^|, )([a-z, -]+?) (\d+%) \(([+-][\d.]+)\)", second[1])
+        columns[first[0]] = {"minimum over all positions (W)": share_of_w} | {
+            _CONTROLS[name]: f"{lower} ({by.replace('-', '−')})" for name, lower, by in controls
         }
-    )
+    names = list(next(iter(columns.values())))
+    header = ["measure", *(plain(model.split("-")[0]) for model in columns)]
+    return Named({}, {"lm": [header, *([name, *(one[name] for one in columns.values())] for name in names)]})
+
+
+_CONTROLS = {
+    f"{control}{sink}": f"{name}{sink}"
+    for sink in ("", ", sink removed")
+    for control, name in {
+        "mean": "mean over all positions",
+        "suffix min, count-matched": "minimum over equally many positions of the answer",
+        "suffix mean": "mean over the answer",
+    }.items()
+}
+
+
+def where_one_step_begins(evidence: Evidence) -> Named:
+    """The examples that K's one step needs, over d²."""
+    begins = evidence.rows("K-where-it-begins")
+    sizes = sorted({row.config.d for row in begins})
+    needed = {(row.config.k, row.config.d): row.config.enough(row.numbers) for row in begins}
+
+    def over_square(k: int, d: int) -> str:
+        found = needed.get((k, d), 0)
+        return "" if found == 0 else NONE if found is None else decimal(found / d**2, 2)
+
+    table = [["$k$", *(f"$d = {d}$" for d in sizes)]]
+    table += [[str(k), *(over_square(k, d) for d in sizes)] for k in sorted({k for k, _ in needed})]
+    return Named({"begins.seeds": str(len(begins[0].config.seeds))}, {"begins": table})
+
+
+def methods_for_trees(evidence: Evidence) -> Named:
+    """The examples that K's steps and ours need."""
+    rows = evidence.rows("K-examples")
+    of = {(row.config.method, row.config.k, row.config.d): row.config.enough(row.numbers) for row in rows}
+    small, large = sorted({k for _, k, _ in of})
+    across = sorted({d for *_, d in of})
+
+    def both(method: str, d: int) -> str:
+        first, second = (of.get((method, k, d)) for k in (small, large))
+        return f"{NONE if first is None else whole(first)} ({NONE if second is None else whole(second)})"
+
+    table = [["method", *(f"$d = {d}$" for d in across)]]
+    table += [[name, *(both(method, d) for d in across)] for method, name in _OF_K.items()]
+    return Named({}, {"k-methods": table})
+
+
+_OF_K = {
+    "one step": "K’s one step",
+    "one step, −cos πt": "one step with the link $-cos pi t$",
+    "teacher forcing, 350 steps": "K’s teacher forcing in small steps",
+    "log₂ k rounded steps, end to end": "K’s rounded steps, end to end",
+    "log-correlation, −cos πt": "log-correlation, true values below",
+    "log-correlation, −cos πt, end to end": "log-correlation, end to end",
+}
 
 
 def _needed(cell: DecoderCell) -> str:
@@ -198,33 +254,41 @@ def _needed(cell: DecoderCell) -> str:
 
 
 def _spelled(measured: str) -> str:
-    """Return a share as stored, in the paper's spelling."""
-    return measured.replace("/", " of ").replace("%–", "–")
-
-
-def _lemmas(evidence: Evidence, verdict: str) -> str:
-    found = [claim.id.removeprefix("W-lemma-") for claim in evidence.claims.values() if claim.id.startswith("W-lemma-")]
-    chosen = [number for number in found if evidence.claims[f"W-lemma-{number}"].verdict == verdict]
-    return listed(chosen) if chosen else "none"
-
-
-def tables(evidence: Evidence) -> Named:
-    """Who finds hidden interactions in tables, in the words of the stored benchmark."""
-    rows = evidence.rows("estimator-benchmark")
-    together, alone = load_figure("estimator-benchmark").findings(rows)[:2]
-    return Named(
-        {"fit.finding": plain(together.here), "fit.alone": plain(alone.here), "fit.kinds": str(len(together_in(rows)))}
-    )
+    """Return shares as stored, in the texts' spelling."""
+    return re.sub(r"(\d+)/(\d+) \((\d+)%–", r"\1 of \2 (\3–", measured)
 
 
 def verdicts(evidence: Evidence) -> Named:
     """How many statements got which verdict."""
     claims = evidence.all_claims()
-    ours = sum(claim.paper == OURS for claim in claims)
+    papers, *_ = whose(claims)
+
+    def statements(paper: str, *verdicts: str) -> list[list[str]]:
+        chosen = [claim for claim in claims if claim.paper == paper and claim.verdict in verdicts]
+        return [
+            [_name(claim.id), claim.verdict, *(typeset(_spelled(text)) for text in (claim.statement, claim.number))]
+            for claim in chosen
+        ]
+
+    refuted = ("fails", "in part", "misprint")
+    table = [[tally.name, *tally.cells()] for tally in tallies(claims) if "machine-written" not in tally.name]
+    _, stated, proved, holds, misprints, *_ = next(line for line in table if line[0] == "the papers")
     return Named(
         {
-            "claims.papers": str(len(claims) - ours),
-            "claims.own": str(ours),
+            "claims.papers": str(papers),
+            "claims.sound": counted(int(proved) + int(holds), int(stated)),
+            "claims.misprints": misprints,
         },
-        {"claims": [[tally.name, *tally.cells()] for tally in tallies(claims)]},
+        {
+            "claims": table,
+            **{f"claims.{paper}": statements(paper, *refuted) for paper in ("H1", "W")},
+            "claims.K": statements("K", *VERDICTS),
+        },
     )
+
+
+def _name(claim_id: str) -> str:
+    """Return a statement's name without its paper: Lemma 14, derivative."""
+    kind, *rest = claim_id.split("-")[1:]
+    name = " ".join([kind.capitalize(), *(one.upper() if len(one) == 1 else one for one in rest[:1])])
+    return ", ".join([name, " ".join(rest[1:])]) if rest[1:] else name

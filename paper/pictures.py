@@ -12,7 +12,7 @@ import numpy as np
 from evidence import Evidence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter
 from named_numbers import shown_minimum
 
 from parityscope.core.drawing import colour, draw_shares, new_figure, themed
@@ -92,7 +92,7 @@ def _draw_valley(axes: Axes, rows: Sequence[Row[Any, Any]]) -> None:
 
 def concavity(evidence: Evidence) -> Figure:
     """Both logarithms over u, a face and no face of the circle, and the score of two harmonics."""
-    figure, (curves, ring, wave) = new_figure(WIDTH, 2.05, 1, 3, width_ratios=(1.1, 1, 1.25))
+    figure, (curves, ring, wave) = new_figure(WIDTH, 1.9, 1, 3, width_ratios=(1.1, 1, 1.25))
     on, off = np.linspace(-3.2, math.log(2) - 1e-3, 400), np.linspace(-3.2, -1e-3, 400)
     curves.plot(on, np.log(np.sin(math.pi / 2 * np.exp(on))), color=colour(0), label=r"$\log\,\sin(\pi c/2)$")
     curves.plot(off, np.log(np.cos(math.pi / 2 * np.exp(off))), color=colour(1), label=r"$\log\,\cos(\pi c/2)$")
@@ -111,7 +111,7 @@ def concavity(evidence: Evidence) -> Figure:
         wave.plot(
             j, score(np.array([j]))[0], "o", color=colour(1 if j in pair else 0), markersize=5 if j in pair else 3.5
         )
-    wave.set(xlabel="position", ylabel="score", xticks=range(0, n, 2), title="(c) two harmonics hold {2, 5}")
+    wave.set(xlabel="position", ylabel="score", xticks=range(0, n, 2), title="(c) two harmonics: {2, 5} is a face")
     return figure
 
 
@@ -141,7 +141,7 @@ _CODES = {"random-signs": "random signs", "gaussian": "random unit vectors", "ha
 def faces(evidence: Evidence) -> Figure:
     """The share of sets that are faces, by geometry, and that are learned, by training."""
     rows = evidence.rows("P-faces")
-    figure, panels = new_figure(WIDTH, 2.15, 1, 3, sharey=True)
+    figure, panels = new_figure(WIDTH, 1.9, 1, 3, sharey=True)
     for axes, (code, name) in zip(panels, _CODES.items(), strict=True):
         mine = [row for row in rows if row.config.training.recipe.positions == code]
         for index, size in enumerate(dict.fromkeys((row.config.training.n, row.config.training.k) for row in mine)):
@@ -164,7 +164,7 @@ def faces(evidence: Evidence) -> Figure:
 def margins(evidence: Evidence) -> Figure:
     """Margins of harmonics within their bounds, and the margins of random signs."""
     rows = evidence.rows("P-margins")
-    figure, (left, right) = new_figure(WIDTH, 2.3, 1, 2, width_ratios=(1.35, 1))
+    figure, (left, right) = new_figure(WIDTH, 2.0, 1, 2, width_ratios=(1.35, 1))
     for index, k in enumerate(sorted({row.config.training.k for row in rows})):
         own = sorted((row for row in rows if row.config.training.k == k), key=lambda row: row.config.training.n)
         harmonic = [row for row in own if row.config.training.recipe.positions == "harmonics"]
@@ -177,7 +177,9 @@ def margins(evidence: Evidence) -> Figure:
         axes.set(xscale="log", xlabel="n", ylabel="margin")
     left.set(yscale="log", ylim=(_RESOLVED / 20, 3), title="k harmonics")
     left.axhspan(_RESOLVED / 20, _RESOLVED, color=GREY, alpha=0.18, linewidth=0)
-    left.text(0.03, _RESOLVED / 1.5, "doubles cannot tell", transform=left.get_yaxis_transform(), va="top", fontsize=7)
+    left.text(
+        0.03, _RESOLVED / 1.5, "below double precision", transform=left.get_yaxis_transform(), va="top", fontsize=7
+    )
     right.set(ylim=(0, None), title="⌈2k log n⌉ random signs")
     right.legend()
     return figure
@@ -200,30 +202,34 @@ def _draw_margins(axes: Axes, rows: Sequence[Row[Any, Any]], k: int, hue: str) -
         axes.plot(row.config.training.n, row.numbers.worst, "s", color=hue, markerfacecolor=full)
 
 
-def rates(evidence: Evidence) -> Figure:
-    """The mirror flow, mirror steps with their certificate, and heads that leave wrong faces."""
-    rows, flows = evidence.rows("P-concave-bounds"), evidence.rows("P-three-heads")
-    figure, (flow, steps, heads) = new_figure(WIDTH, 2.25, 1, 3)
-    sizes = list(dict.fromkeys((row.config.training.n, row.config.training.k) for row in rows))
-    for axes, rule in ((flow, "flow"), (steps, "mirror")):
-        for row in (row for row in rows if row.config.rule == rule):
-            n, k = row.config.training.n, row.config.training.k
-            at, loss, bound = (row.arrays[name].numpy() for name in ("at", "loss", "bound"))
-            hue = colour(sizes.index((n, k)))
-            axes.plot(at[:, 0], loss[:, 0] / k, color=hue, label=f"({n}, {k})")
-            if rule == "mirror":
-                axes.plot(at[:, 0], bound[:, 0] / k, color=hue, linestyle="--", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", ylabel="−log C / k")
-        axes.legend(title="(n, k)", title_fontsize=7.5, loc="lower left", handlelength=1.2)
-    at = next(row for row in rows if row.config.rule == "flow").arrays["at"].numpy()[:, 0]
-    flow.plot(at, 2 / at**2, color="black", linestyle="--", linewidth=0.8)
-    flow.set(xlabel="time t", title="(a) mirror flow, bound 2k/t²")
-    steps.set(xlabel="Ση", title="(b) steps and certificate")
+def heads_rate(evidence: Evidence) -> Figure:
+    """t·V of many heads over its proved limit, along the flow and at the end, and heads that leave wrong faces."""
+    rows, flows = evidence.rows("P-heads-rate"), evidence.rows("P-three-heads")
+    figure, (along, ends, waits) = new_figure(WIDTH, 1.9, 1, 3)
+    counts = sorted({row.config.heads for row in rows})
+    for row in rows:
+        hue, uniform = colour(counts.index(row.config.heads)), row.config.start == "uniform"
+        style = {"color": hue, "linewidth": 1.2 if uniform else 0.5, "linestyle": "-" if uniform else ":"}
+        along.plot(row.arrays["times"], row.arrays["scaled"] / row.numbers.bound, **style)
+        ends.plot(row.numbers.bound, row.numbers.reached, "o" if uniform else "x", color=hue, markersize=3)
+    for index, count in enumerate(counts):
+        ends.plot([], [], "o", color=colour(index), label=f"H = {count}")
+    reached = [row.numbers.bound for row in rows]
+    ends.plot([min(reached), max(reached)], [min(reached), max(reached)], color=GREY, linewidth=0.8)
+    along.axhline(1, color=GREY, linewidth=0.8)
+    along.set(xscale="log", xlabel="time t", ylabel="tV over its bound", ylim=(0, 1.3), title="(a) along the flow")
+    ends.set(xscale="log", yscale="log", xlabel="bound", ylabel="tV at the end", title="(b) at the end")
+    ends.legend(handlelength=0.8, handletextpad=0.3)
+    ends.xaxis.set_major_locator(FixedLocator([0.5, 1, 2, 5]))
+    ends.yaxis.set_major_locator(FixedLocator([0.5, 1, 2, 5]))
+    for axis in (ends.xaxis, ends.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     starts = list(dict.fromkeys(row.config.start for row in flows))
     for row in flows:
         hue = colour(starts.index(row.config.start))
-        heads.plot(row.arrays["times"][1:], row.arrays["loss"][1:], color=hue, linewidth=0.9)
-    heads.set(xscale="log", yscale="log", xlabel="time", ylabel="−log C", title="(c) three heads, plain flow")
+        waits.plot(row.arrays["times"][1:], row.arrays["loss"][1:], color=hue, linewidth=0.9)
+    waits.set(xscale="log", yscale="log", xlabel="time t", ylabel="V", title="(c) near stationary faces")
     return figure
 
 
@@ -262,6 +268,6 @@ PICTURES: dict[str, Callable[[Evidence], Figure]] = {
     "concavity": concavity,
     "faces": faces,
     "margins": margins,
-    "rates": rates,
+    "heads-rate": heads_rate,
     "chain": chain,
 }

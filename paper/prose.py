@@ -1,4 +1,4 @@
-"""Find numbers in the paper's source that no named number supports.
+"""Find numbers in the texts' sources that no named number supports.
 
 Prose of the Typst sources may hold no digits: measured numbers are n("name"). What is not prose is taken off first:
 comments, code, calls and their strings, labels, citations. In formulas small whole numbers are part of the mathematics;
@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCES = (Path(__file__).parent / "paper.typ", *sorted((Path(__file__).parent / "sections").glob("*.typ")))
+HERE = Path(__file__).parent
+TEXTS = ("theory", "report")
+SOURCES = tuple(path for text in TEXTS for path in (HERE / f"{text}.typ", *sorted((HERE / text).glob("*.typ"))))
 MOST = 16  # whole numbers of a formula up to here are mathematics: exponents, factors, 8 of a bound
 
 # What the prose may say with digits: the papers' names, and the numbers of their statements and of a proof’s steps.
 STRUCTURAL = re.compile(
-    r"\bH[12]\b|\(\d\)|\b(?:Theorem|Lemma|Lemmas|Proposition|Corollary|Assumption|Figure|Equation) \d+\b"
+    r"\bH[12]\b|\(\d\)|\b(?:Theorem|Lemma|Proposition|Remark|Corollary|Assumption|Figure|Equation) \d+\b"
+    r"|_Step \d\b|\bGSM8K\b"
+    r"|\bLemmas \d+(?: (?:and|to) \d+)*\b"
 )
 # Constants of formulas, by what they are.
 CONSTANTS = {
@@ -28,16 +32,38 @@ CONSTANTS = {
     "0.1": "the loss that counts as near 0 for H2",
     "1.4": "−log cos(πz/2) ≤ 1.4z² on [0, ½]: −4 log cos(π/4) = 1.3863",
     "2.02": "upper bound on the margin of harmonics: 2 × 1.01",
+    "0.02": "C at both ends of the witness against concavity above the first level: 0.0260 and 0.0217",
+    "24": "4!, of fourth moments, and of a polynomial that bounds them",
+    "720": "6!",
+    "60": "720/12",
+    "2.01": "2/(1 − ω − ρ)·(1 − ω), rounded up, of the proposition near the pair",
+    "29": "2.01/60 ≤ 1/29",
+    "1.04": "4·(2·12/11 + 12/29)/10 = 1.038",
+    "0.2": "2(π/10)² = 0.197, and half of 0.4",
+    "0.475": "½ − 0.2/8",
+    "0.237": "0.475/2",
+    "0.8": "1 − 0.2",
+    "2.6": "1 + 0.8⁻² = 2.5625",
     "1.01": "(1 − e⁻⁴)^(−1/2) = 1.0093",
+    "0.996": "C at which a run of one head stops, as learned",
+    "100": "of damped Newton steps: 1/μ at μ = 0.01, and the gain δ/100",
+    "25": "of damped Newton steps: tδ ≤ 1/25",
+    "17": "of damped Newton steps: 15 + 2",
+    "0.513": "r/2 over the degrees of χ², for Gaussian codes with a margin",
+    "0.487": "1 − 0.513",
+    "0.675": "1 − θ at θ = 0.325",
+    "0.663": "c₁ of τ = c₁/n at which H1's own starts lie in a proved basin, n = 10",
+    "1.037": "the same, n = 6",
     "30": "n of the softmax trap, P-softmax-trap",
     "0.29": "C of the softmax trap, certified",
     "2.55": "time of accuracy 1 by the mirror rule: 8/π = 2.5465",
     "32": "−log C < π²/32k is accuracy 1",
     "0.325": "θ = 2(1 + 4/π)/14 = 0.3247",
     "3.8": "time of accuracy 1 with few parameters: 8/(0.675π) = 3.77",
-    "0.675": "1 − 0.325",
-    "1.482": "1/0.675 = 1.4815",
     "1176": "6 · 14², signs with coherence 1/14k",
+    "0.4": "‖x‖₁ of the proposition on chains near the pair",
+    "0.977": "C of its corollary",
+    "0.65": "its rate: (1 + 0.8⁻²)/4 = 0.64",
     "2000": "times the examples that recover the pair, a clause of H2-samples",
 }
 

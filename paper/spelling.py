@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from parityscope.core.statistics import Share, wilson_share
@@ -105,6 +106,24 @@ def listed(parts: Sequence[str]) -> str:
     '2, 3 and 4'
     """
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def typeset(text: str) -> str:
+    """Return a stored sentence with its powers and indices set as such.
+
+    >>> typeset("4e-99 of d^{11+ε}, 0e+00 at 2^n; e_{j,b}, γ_p(1)")
+    '4·10#super[−99] of d#super[11+ε], 0 at 2#super[n];; e#sub[j,b], γ#sub[p];(1)'
+    """
+
+    def raised(found: re.Match[str]) -> str:
+        return f"#super[{(found[1] or found[2]).replace('-', '−')}]"
+
+    apostrophes = re.sub(r"(?<=\w)'", "’", re.sub(r"\b0e\+00\b", "0", text))
+    tens = re.sub(r"(?<=\d)e([+-]?)0*(\d+)\b", lambda one: f"·10^{one[1].replace('+', '')}{one[2]}", apostrophes)
+    powers = re.sub(r"\^(?:\{(.*?)\}|(⌈.*?⌉|[+-]?[\w.]+))", raised, plain(re.sub(r"\b1·(?=10\^)", "", tens)))
+    below = re.sub(r"\\_(?:\{(.*?)\}|([a-zα-ω∞])(?!\w))", lambda one: f"#sub[{one[1] or one[2]}]", powers)
+    # A semicolon ends what Typst would otherwise read on: a bracket behind an index is no argument of it.
+    return re.sub(r"(?<!\\)\](?=[;(])", "];", below)
 
 
 def plain(text: str) -> str:

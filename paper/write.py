@@ -1,9 +1,9 @@
-"""Write the paper: numbers and pictures from stored rows, then a PDF. `make paper` does all of it.
+"""Write both texts: numbers and pictures from stored rows, then PDFs. `make paper` does all of it.
 
     python paper/write.py reference-output                  # the folder of `make reference`, or of an unpacked one
     python paper/write.py FOLDER --draft --pages            # what has no rows yet shows as a gap; pages as PNG too
 
-Writes paper/build/: numbers.json, figures/*.svg, parityscope.pdf.
+Writes paper/build/: numbers.json, figures/*.svg, theory.pdf and report.pdf.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from parityscope.core.files import write_atomically
 from parityscope.papers.figure import SCALES, Scale
 
 HERE = Path(__file__).parent
+TEXTS = ("theory", "report")
 
 
 def main() -> None:
-    """Read the arguments and write the paper."""
+    """Read the arguments and write the texts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the --out folder of `parityscope reproduce`")
     parser.add_argument("--scale", choices=SCALES, default="reference")
@@ -41,7 +42,8 @@ def main() -> None:
         sys.exit(str(reason))
     for reason in missing:
         print(f"draft: {reason}")
-    print(compile_paper(asked.out, pages=asked.pages))
+    for text in TEXTS:
+        print(compiled(text, asked.out, pages=asked.pages))
 
 
 def write_sources(folder: Path, out: Path, *, scale: Scale = "reference", draft: bool = False) -> list[str]:
@@ -75,20 +77,20 @@ def write_sources(folder: Path, out: Path, *, scale: Scale = "reference", draft:
     return list(dict.fromkeys(missing))
 
 
-def compile_paper(out: Path, *, pages: bool = False) -> Path:
-    """Compile the sources with what `write_sources` wrote, and return the PDF."""
+def compiled(text: str, out: Path, *, pages: bool = False) -> Path:
+    """Compile a text with what `write_sources` wrote, and return the PDF."""
     try:
         import typst
     except ImportError:
-        sys.exit("the paper needs typst: pip install 'parityscope[paper]'")
+        sys.exit("the texts need typst: pip install 'parityscope[paper]'")
     inputs = {"build": str(out.resolve().relative_to(HERE.resolve()))} if out.resolve().is_relative_to(HERE) else {}
     if not inputs:
         sys.exit(f"{out} must lie below {HERE}: Typst reads nothing outside of its root")
-    compiler = typst.Compiler(str(HERE / "paper.typ"), root=str(HERE), sys_inputs=inputs)
-    pdf = out / "parityscope.pdf"
+    compiler = typst.Compiler(str(HERE / f"{text}.typ"), root=str(HERE), sys_inputs=inputs)
+    pdf = out / f"{text}.pdf"
     compiler.compile(output=str(pdf))
     if pages:
-        compiler.compile(output=str(out / "page-{0p}.png"), format="png", ppi=110)
+        compiler.compile(output=str(out / f"{text}-{{0p}}.png"), format="png", ppi=110)
     return pdf
 
 

@@ -19,7 +19,8 @@ def started(*arguments, env=ONE_THREAD, **more):
 
 def finished(process, timeout=300):
     """Wait until a process is done, without an error; return what it printed."""
-    printed, errors = process.communicate(timeout=timeout)
+    with process:
+        printed, errors = process.communicate(timeout=timeout)
     assert process.returncode == 0, errors
     return printed
 

@@ -7,6 +7,9 @@ import pytest
 import torch
 from hypothesis import settings
 
+from shape_checks import check_quickly_what_has_no_shapes
+
+check_quickly_what_has_no_shapes()  # before anything of parityscope is imported
 pytest.register_assert_rewrite("harness")
 
 # A shell starts what runs in its background with Ctrl-C ignored, and the commands tested here would inherit that.

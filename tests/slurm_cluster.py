@@ -74,9 +74,25 @@ class Slurm:
     def running(self):
         return [job for job, state in self.jobs().items() if state == "RUNNING"]
 
+    def kill(self, job):
+        """End the processes of a job with -9, of which Slurm learns by itself."""
+        of_job = {f"SLURM_JOB_ID={job}", f"SLURM_CONF={self.env['SLURM_CONF']}"}
+        found = [process for process in Path("/proc").glob("[0-9]*") if of_job <= environment_of(process)]
+        assert found, f"job {job} has no process"
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
+
     def end_all(self):
         self.told("scancel", f"--user={getpass.getuser()}")
         wait_for(lambda: not self.told("squeue", "--noheader").strip(), "the jobs end")
+
+
+def environment_of(process):
+    try:
+        return set((process / "environ").read_bytes().decode(errors="replace").split("\0"))
+    except OSError:  # it has ended, or is somebody else's
+        return set()
 
 
 @contextlib.contextmanager

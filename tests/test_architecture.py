@@ -20,7 +20,7 @@ LAYERS = (
 )
 OPTIONAL = {
     "matplotlib": {"core.drawing", "fit", "papers", "apps"},
-    "jinja2": {"apps.reproduce"},
+    "jinja2": {"apps.report"},
     "distributed": {"runs"},
     "dask_jobqueue": {"runs"},
     "tensorboard": {"records"},

@@ -1,5 +1,6 @@
 """What a project is expected to have is there, and says the same thing in every place."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -18,6 +19,9 @@ TEMPLATES = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"
 def test_the_citation_is_of_this_version_and_these_papers():
     assert CITATION["version"] == parityscope.__version__
     assert CITATION["license"] == PROJECT["license"]
+    described = json.loads((ROOT / "codemeta.json").read_text())
+    assert (described["version"], described["dateModified"]) == (CITATION["version"], str(CITATION["date-released"]))
+    assert {reference["url"] for reference in CITATION["references"]} == set(described["referencePublication"])
     assert CITATION["cff-version"] == "1.2.0"
     assert all(CITATION[field] for field in ("title", "message", "authors", "abstract", "keywords"))
     papers = (ROOT / "docs" / "reference" / "papers.md").read_text()
@@ -59,4 +63,55 @@ def test_commands_that_pages_for_contributors_name_are_there():
 def test_every_python_that_is_promised_is_tried():
     classifiers = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
     (tried,) = re.findall(r"^PYTHONS \?= (.*)$", (ROOT / "Makefile").read_text(), flags=re.M)
-    assert tried.split() == classifiers
+    assert tried.split()[: len(classifiers)] == classifiers
+    tested = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    assert [version for version in tried.split() if f'"{version}"' not in tested] == []
+
+
+def pins(name):
+    """Every package that a file of pins names, with its versions."""
+    found = {}
+    for package, version in re.findall(r"^([\w.-]+)==([\w.+]+)", (ROOT / name).read_text(), flags=re.M):
+        found.setdefault(package.replace("_", "-"), set()).add(version)
+    return found
+
+
+@pytest.mark.parametrize("name", ["torch.lock", "requirements.lock"])
+def test_every_locked_package_has_hashes_and_no_place_of_its_own(name):
+    text = "".join(
+        line for line in (ROOT / name).read_text().splitlines(keepends=True) if line.lstrip()[:1] not in ("", "#")
+    )
+    entries = re.split(r"^(?=\S)", text, flags=re.M)[1:]
+    assert len(entries) >= 2
+    for entry in entries:
+        assert re.fullmatch(r"[\w.-]+==[\w.]+( ; [^\\\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n", entry), (
+            f"neither an index nor a path belongs into a lock, and no entry goes without hashes: {entry}"
+        )
+
+
+def test_the_lock_is_of_these_versions_and_of_all_that_is_required():
+    pinned, locked = pins("constraints.txt"), pins("torch.lock") | pins("requirements.lock")
+    assert pins("torch.lock") == {"torch": pinned["torch"]}
+    assert {name: locked[name] for name in locked.keys() & pinned} == {
+        name: pinned[name] for name in locked.keys() & pinned
+    }
+    assert not [name for name in locked if re.match("nvidia|cuda|triton|parityscope", name)]
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    required = {*PROJECT["dependencies"], *extras["package"]}
+    for extra in re.search(r"\[(.*)\]", everything)[1].split(","):
+        required |= {line for line in extras[extra] if not line.startswith("parityscope")}
+    names = {re.match(r"[\w.-]+", line)[0].replace("_", "-") for line in required}
+    assert len(names) > 20
+    assert names - locked.keys() == set()
+
+
+def test_the_short_paper_cites_what_its_bibliography_has_and_states_only_numbers_of_the_readme(monkeypatch):
+    paper, entries = ((ROOT / "paper" / name).read_text() for name in ("paper.md", "paper.bib"))
+    head, text = paper.removeprefix("---\n").split("---\n", 1)
+    assert yaml.safe_load(head)["title"] == CITATION["title"]
+    assert set(re.findall(r"@(\w+)", text)) == set(re.findall(r"^@\w+\{(\w+),", entries, flags=re.M))
+    numbers = re.findall(r"(?<![\w(^])\d+(?: of \d+)?", re.sub(r"\$[^$]*\$|@\w+", "", text))
+    readme = (ROOT / "README.md").read_text()
+    assert len(numbers) >= 3
+    assert [number for number in numbers if number not in readme] == []

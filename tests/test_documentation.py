@@ -66,6 +66,13 @@ def test_every_file_with_claims_is_named_where_they_are_explained():
     assert named >= {source_of(claim_id) for claim_id in CLAIM_IDS}
 
 
+def test_formulas_are_typeset_from_files_of_the_site():
+    katex = PAGES / "katex"
+    named = re.findall(r"url\(([^)]+)\)", (katex / "katex.min.css").read_text())
+    assert {katex / font for font in named} == set((katex / "fonts").iterdir())
+    assert "http" not in "".join(named) + (katex / "render.js").read_text()
+
+
 def test_docstrings_become_markdown():
     as_markdown = runpy.run_path(str(PAGES / "docstrings.py"))["as_markdown"]
     plain = "Shape (*runs, n) of `a*b`.\n\n    c * d\n\n>>> 1 + 1\n2\n\nMore."

@@ -1,4 +1,4 @@
-"""The paper builds from the shipped rows, and holds no number that none of them supports."""
+"""Both texts build from the shipped rows, and hold no number that none of them supports."""
 
 import doctest
 import json
@@ -14,6 +14,11 @@ from parityscope.records import Store
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "paper"
+
+
+def written():
+    """Return the sources of both texts, one after another."""
+    return "".join(path.read_text() for path in [*PAPER.glob("theory/*.typ"), *PAPER.glob("report/*.typ")])
 
 
 @pytest.fixture
@@ -44,8 +49,8 @@ def test_the_prose_has_no_number_of_its_own(part):
 )
 def test_a_planted_literal_is_found(part, planted, number):
     prose = part("prose")
-    clean = (PAPER / "sections" / "ends.typ").read_text()
-    (found,) = prose.unsupported(f"{clean}\n{planted}\n", "ends.typ")
+    clean = (PAPER / "report" / "h1.typ").read_text()
+    (found,) = prose.unsupported(f"{clean}\n{planted}\n", "h1.typ")
     assert found.number == number
     assert found.line == clean.count("\n") + 2
 
@@ -70,14 +75,13 @@ def test_no_constant_is_listed_in_vain(part):
 
 
 def test_numbers_are_spelled_as_their_examples_say(part):
-    for name in ("spelling", "prose"):
+    for name in ("spelling", "prose", "named_numbers"):
         assert doctest.testmod(part(name)).failed == 0
 
 
 def test_every_citation_is_in_the_list_and_none_is_idle():
     listed = re.findall(r"^- \{key: ([\w-]+),", (PAPER / "references.yml").read_text(), flags=re.M)
-    sources = "".join(path.read_text() for path in (PAPER / "sections").glob("*.typ"))
-    cited = {key for call in re.findall(r"#c\(([^)]*)\)", sources) for key in re.findall(r'"([\w-]+)"', call)}
+    cited = {key for call in re.findall(r"#c\(([^)]*)\)", written()) for key in re.findall(r'"([\w-]+)"', call)}
     assert len(listed) == len(set(listed))
     assert set(listed) == cited
 
@@ -106,18 +110,18 @@ def built(tmp_path_factory):
 
 @pytest.mark.slow
 def test_it_builds_from_the_shipped_rows(built):
-    assert (built / "parityscope.pdf").read_bytes().startswith(b"%PDF")
-    assert 9 <= len(list(built.glob("page-*.png"))) <= 14
+    for text, most in (("theory", 13), ("report", 9)):
+        assert (built / f"{text}.pdf").read_bytes().startswith(b"%PDF")
+        assert 7 <= len(list(built.glob(f"{text}-*.png"))) <= most
 
 
 @pytest.mark.slow
 def test_every_named_number_is_quoted_and_every_quoted_one_named(built):
-    written = json.loads((built / "numbers.json").read_text())
-    sources = "".join(path.read_text() for path in (PAPER / "sections").glob("*.typ"))
-    assert not written["draft"]
+    found = json.loads((built / "numbers.json").read_text())
+    assert not found["draft"]
     for kind, door in (("numbers", "n"), ("tables", "cells"), ("pictures", "picture")):
-        quoted = set(re.findall(rf'\b{door}\("([^"]+)"\)', sources))
-        assert quoted == set(written[kind]), kind
+        quoted = set(re.findall(rf'\b{door}\("([^"]+)"\)', written()))
+        assert quoted == set(found[kind]), kind
 
 
 @pytest.mark.slow

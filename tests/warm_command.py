@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -96,6 +97,7 @@ def become_a_command(descriptor):
                 os.chdir(folder)
                 os.environ.clear()
                 os.environ.update(environment)
+                limit_memory(environment.get("PARITYSCOPE_TEST_MEMORY"))
                 for number, stream in enumerate(streams):
                     os.dup2(stream, number)
                     os.close(stream)
@@ -105,6 +107,12 @@ def become_a_command(descriptor):
                 while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass
     sys.exit()
+
+
+def limit_memory(told):
+    """Let what asks for more address space than that fail, instead of the machine."""
+    if told is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (int(told), int(told)))
 
 
 def answer_when_ended(call, child):

@@ -10,6 +10,24 @@ app = marimo.App(width="medium", app_title="Heads find the hidden bits")
 
 
 @app.cell
+def introduction(mo):
+    mo.md(
+        """
+        # Heads find the hidden bits
+
+        **With a bounded readout they do; with the paper's published code they often do not.** Below you watch it,
+        choose n, k and the recipe, and see the risk as a landscape of the heads' angles.
+
+        The label is the parity of *k* of *n* bits. Each head distributes its attention over the positions. The sum of
+        the attention of all heads gives every bit a weight *c*, and the prediction is a function of S = Σ *c x*.
+        Learning means moving the weights onto the hidden bits. You can choose between three recipes: `bounded` (this
+        project's default), `repaired` (the paper's circle with a bounded readout) and `as-coded` (the paper's
+        published code).
+        """
+    )
+
+
+@app.cell
 def imports():
     import math
 
@@ -20,21 +38,6 @@ def imports():
     from parityscope.core.drawing import HEAT, colour, new_figure, themed
 
     return HEAT, colour, math, mo, new_figure, ps, themed, torch
-
-
-@app.cell
-def introduction(mo):
-    mo.md(
-        """
-        # Heads find the hidden bits
-
-        In this notebook you can watch attention heads learn a hidden parity. The label is the parity of *k* of *n*
-        bits. Each head distributes its attention over the positions. The sum of the attention of all heads gives
-        every bit a weight *c*, and the prediction is a function of S = Σ *c x*. Learning means moving the weights
-        onto the hidden bits. You can choose between three recipes: `bounded` (this project's default), `repaired`
-        (the paper's circle with a bounded readout) and `as-coded` (the paper's published code, which often fails).
-        """
-    )
 
 
 @app.cell

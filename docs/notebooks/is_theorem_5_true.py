@@ -10,6 +10,26 @@ app = marimo.App(width="medium", app_title="Is Theorem 5 true?")
 
 
 @app.cell
+def statement(mo):
+    mo.md(
+        """
+        # Is Theorem 5 true?
+
+        **No.** Gradient descent from some of the theorem's own starts ends in a strict local minimum, where the risk
+        stays far above 0. The reason is that most of the gradient does not depend on the hidden bits: it moves the
+        heads to the same places whatever is hidden, and much faster than the part that knows them.
+
+        Theorem 5 of H1 (arXiv 2502.07553v1) states that gradient descent on *k* heads
+        from random unit directions, at temperature 1/n, with the zig-zag readout and the squared hinge loss, reduces
+        the population risk from 1 to 0 at a linear rate. Below you run it and see where the seeds end, that they rest
+        there, and how long the two parts of the gradient are. The proof gives the learning rate and the number of
+        steps. At n = 4, k = 2 the number of steps is affordable with a larger learning rate
+        than that of the proof. For a fair test the risk must then never increase.
+        """
+    )
+
+
+@app.cell
 def imports():
     import math
 
@@ -25,21 +45,6 @@ def imports():
     from parityscope.papers.registry import named_claims
 
     return Context, check, colour, gradient_parts, math, median, mo, named_claims, new_figure, ps, themed, theory, torch
-
-
-@app.cell
-def statement(mo):
-    mo.md(
-        """
-        # Is Theorem 5 true?
-
-        In this notebook you test Theorem 5 of H1 (arXiv 2502.07553v1). It states that gradient descent on *k* heads
-        from random unit directions, at temperature 1/n, with the zig-zag readout and the squared hinge loss, reduces
-        the population risk from 1 to 0 at a linear rate. The proof gives the learning rate and the number of steps,
-        so the statement can be run. At n = 4, k = 2 the number of steps is affordable with a larger learning rate
-        than that of the proof. For a fair test the risk must then never increase.
-        """
-    )
 
 
 @app.cell

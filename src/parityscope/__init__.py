@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         is_face,
         parity_ffnn,
     )
+    from parityscope.papers.phase_diagram import phase_diagram
     from parityscope.problems import Parity, draw_problems
     from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
     from parityscope.training.learning import LearnedRuns, learn
@@ -56,6 +57,7 @@ __all__ = [
     "is_face",
     "learn",
     "parity_ffnn",
+    "phase_diagram",
     "population_accuracy",
     "population_risk",
     "theory",
@@ -80,6 +82,7 @@ _HOMES = {
         "is_face",
         "parity_ffnn",
     ),
+    "papers.phase_diagram": ("phase_diagram",),
     "problems": ("Parity", "draw_problems"),
     "risk": ("Risk", "estimated_risk", "population_accuracy", "population_risk"),
     "theory": ("theory",),

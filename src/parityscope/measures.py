@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.ties import largest, predicts_plus, tolerance
-from parityscope.models import AdditiveScore, ParityTransformer
+from parityscope.models import AdditiveScore
+from parityscope.models.additive import additive_score
 from parityscope.models.readouts import COSINE
 from parityscope.problems import Parity, seeded_generator
 from parityscope.risk import Law, law_of, population_accuracy, population_risk
@@ -30,6 +31,7 @@ _ESTIMATE_SAMPLES = 2**16
 class Accuracy(NamedTuple):
     """The share of inputs classified right, one per run, and what kind of number it is.
 
+    >>> from parityscope.models import ParityTransformer
     >>> model = ParityTransformer(2, 1, directions=torch.zeros(1, 1, 2, dtype=torch.float64))
     >>> measured_accuracy(model, [Parity(2, (0,))])  # uniform attention misreads (1, 0) only
     Accuracy(value=tensor([0.7500], dtype=torch.float64), kind='exact')
@@ -39,14 +41,14 @@ class Accuracy(NamedTuple):
     kind: AccuracyKind
 
 
-def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> Accuracy:
+def measured_accuracy(model: nn.Module, problems: Sequence[Parity]) -> Accuracy:
     """Return the accuracy of every run: exact where a certificate or an engine gives it.
 
     A certificate (a worst loss below 1) proves that every single input is classified right. Otherwise an exact engine
     counts while that takes seconds (n ≤ 30 for 256 runs, n ≤ 46 for one); beyond, a bounded readout has the lower
     bound C = E[yŷ], any other the lower end of a proved interval, narrower than 2e-4, or a sampled estimate.
 
-    >>> from parityscope.models import Cosine
+    >>> from parityscope.models import Cosine, ParityTransformer
     >>> from parityscope.models.positions import orthogonal
     >>> sharp = 20 * orthogonal(1000)[[3, 500]].unsqueeze(0)  # heads on bits 3 and 500 of a thousand
     >>> model = ParityTransformer(1000, 2, 2, 1.0, positions=orthogonal(1000), directions=sharp, readout=Cosine())
@@ -54,7 +56,7 @@ def measured_accuracy(model: ParityTransformer, problems: Sequence[Parity]) -> A
     >>> accuracy.value.tolist(), accuracy.kind
     ([1.0], 'exact')
     """
-    score, law = model.additive_score(), law_of(problems)
+    score, law = additive_score(model), law_of(problems)
     with torch.no_grad():
         certified = _certified(score, law)
         if bool(certified.all()):
@@ -86,7 +88,7 @@ def _certified(score: AdditiveScore | None, law: Law) -> Bool[Tensor, " runs"]:
     return certified
 
 
-def _correlation_bound(model: ParityTransformer, score: AdditiveScore, problems: Sequence[Parity]) -> Tensor:
+def _correlation_bound(model: nn.Module, score: AdditiveScore, problems: Sequence[Parity]) -> Tensor:
     """Return a lower bound on E[yŷ], which no accuracy falls below when |ŷ| ≤ 1."""
     if score.readout.cosine_series() is not None:
         return exact_correlation(score, law_of(problems))

@@ -103,6 +103,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, sentence, said):
     assert sentence in errors
 
 
+@pytest.mark.slow
 def test_bad_input_shows_no_traceback_in_a_real_process():
     done = parityscope_from_nothing("learn", "--n", 5, "--k", 6)
     assert (done.returncode, done.stdout) == (2, "")

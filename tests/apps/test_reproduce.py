@@ -13,7 +13,8 @@ import torch
 
 from parityscope import InvalidInput
 from parityscope.apps.reference import RECHECKED, reference_picture
-from parityscope.apps.reproduce import render_report, reproduce
+from parityscope.apps.report import render_report
+from parityscope.apps.reproduce import reproduce
 from parityscope.papers.claim import ClaimCheck, Context, check
 from parityscope.papers.registry import FIGURE_IDS, figures_and_claims, load_figure, named_claims
 from parityscope.papers.results import claims_context, stored_claims, stored_rows, work_of
@@ -23,6 +24,13 @@ from parityscope.runs import InProcess, Processes, run_together
 OF_COMMANDS = ("W-figure-6", "W-figure-7")  # their rows are what `parityscope entropy` stores
 
 
+LEADING = (
+    "H1-where-it-ends",
+    "H2-one-step",
+    "W-figure-1",
+    "K-where-it-begins",
+    "P-faces",
+)  # shown open, with an answer
 SHOWN = ("H1-figure-1", "H1-success", "H2-softmax", "W-figure-1", "W-figure-6", "engine-cost")
 
 
@@ -60,13 +68,18 @@ def check_report(out, figures):
     tags = Tags()
     tags.feed(page)
     images = [attributes["src"] for tag, attributes in tags.found if tag == "img"]
-    weaker = [name for name in figures if reference_picture(load_figure(name), "smoke")]
-    assert len(images) == len(figures) + len(weaker)
+    open_ones = [name for name in LEADING if name in figures]
+    weaker = [name for name in open_ones if reference_picture(load_figure(name), "smoke")]
+    with_rows = [name for name in figures if stored(out, name) or (out / "figures" / f"{name}.png").exists()]
+    assert len(images) == len(with_rows) + len(weaker) + 1  # one beside the answer
     assert page.count("from the reference run") == len(weaker) > 0
+    first, last = page.index("<h2>The findings"), page.index("<h2>Everything else")
+    assert page[first:last].count("<h3>") == len(open_ones)
+    assert page[last:].count("<h3>") == len(figures) - len(open_ones)
     assert all(source.startswith("data:image/png;base64,") for source in images)
     links = [a.get("href") or a.get("src") or a.get("srcset") or "" for _, a in tags.found]
     assert not any(re.match(r"(https?:)?//", link) for link in links)
-    assert len(page) < 15e6
+    assert len(page.encode()) < 6e6
     for name in figures:  # every section carries the command that makes its rows, and the code that made them
         assert (f"parityscope reproduce {name} --scale smoke" in page) == (name not in OF_COMMANDS)
         assert all(f"<code>{row.code}</code>" in page for row in stored(out, name))
@@ -229,12 +242,30 @@ def test_the_report_has_every_clause_and_counts_apart_what_cannot_be_refuted():
     checked[2] = checked[2].model_copy(update={"verdict": "proved"})
     page = " ".join(html.unescape(re.sub("<[^>]+>", " ", render_report([], "smoke", checked))).split())
     assert "H1 1 0 0 0 0 1 0 0 our own 2 1 0 0 0 0 0 1" in page
-    assert page.count("cannot be refuted here") == 4  # the column, its meaning, the claim and its verdict
+    assert page.count("cannot be refuted here") == 5  # the column twice, its meaning, the claim and its verdict
     for clause in lemma.clauses:
         assert re.search(rf"{re.escape(clause.says)}: \w+ ; {re.escape(clause.quantity)}: ", page)
         assert clause.source in page
     assert "proof: docs/what-we-found.md" in page
     assert "value 2." in page  # the counterexample, by its names
+
+
+def test_the_answer_stands_first_with_the_verdicts_of_this_run():
+    (lemma,) = named_claims(["H1-lemma-14-derivative"])
+    checked = check(lemma, Context("smoke"))
+    told = [
+        checked.model_copy(update={"id": "H1-theorem-5", "verdict": "fails"}),
+        checked.model_copy(update={"id": "H2-one-step", "verdict": "open"}),
+    ]
+    page = render_report([], "smoke", told)
+    answers = page[page.index("<ol>") : page.index("</ol>")].split("<li>")[1:]
+    refuted, contrary, *others = (" ".join(re.sub("<[^>]+>", " ", answer).split()) for answer in answers)
+    assert "strict local minimum. H1-theorem-5 fails" in refuted
+    assert "the reference run says" not in refuted
+    assert "H2-one-step open This run does not show it: the reference run says holds" in contrary
+    assert len(others) == 3
+    assert all("was not checked here" in other for other in others)
+    assert page.index("</ol>") < page.index("<details")
 
 
 def test_a_claim_whose_rows_fail_waits_and_the_failure_is_named(tmp_path, monkeypatch):

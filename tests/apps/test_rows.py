@@ -203,7 +203,8 @@ def test_reading_rows_imports_nothing_that_they_name_and_running_one_does(tmp_pa
     assert (row.config, store.row(row.config), len(store.rows("training"))) == (config, row, 1)
     assert [one["stale"] for one in shown(tmp_path)] == [None]
     explorer = Results(store.path)
-    assert explorer.summary()["experiments"] == [{"id": "training", "title": "training", "rows": 1}]
+    (group,) = explorer.summary()["papers"]
+    assert group["experiments"] == [{"id": "training", "title": "training", "rows": 1}]
     assert explorer.experiment("training")["rows"][0]["config"]["recipe.readout.part"] == "planted:Readout"
     assert not imported.exists()
     assert row.config.run().numbers == row.numbers

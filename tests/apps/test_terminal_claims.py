@@ -72,7 +72,7 @@ def test_blocks_keep_every_word_at_every_width(width):
         assert words(claim.statement) in said
         assert f"tried: {claim.tried}" in said
         assert claim.where in said
-    assert "H1-lemma-0 misprint · as meant: holds · Section 9, Lemma 0" in said
+    assert "H1-lemma-0 misprint · as meant: holds, where tested · Section 9, Lemma 0" in said
     assert "P-unknown open · cannot be refuted here" in said
     assert "W-lemma-0 proved" in said
     assert "refuted if nothing that is computed here" in said
@@ -92,7 +92,7 @@ def test_a_page_has_every_clause_with_its_limits_and_source():
     checked = check(CLAIM, Context("smoke")).model_copy(update={"figure": "H1-figure-1"})
     said = words(printed(100, show_claim, checked, "smoke"))
     assert said.startswith(
-        "H1-lemma-0 misprint · as meant: holds · Section 9, Lemma 0 Printed: “the terms add up to 1”"
+        "H1-lemma-0 misprint · as meant: holds, where tested · Section 9, Lemma 0 Printed: “the terms add up to 1”"
     )
     assert "(n large enough) Tested: Σ_j [a_j] ≤ 1 for every n" in said
     assert "ours: the terms are drawn" in said
@@ -102,7 +102,7 @@ def test_a_page_has_every_clause_with_its_limits_and_source():
     ) in said
     assert "2 for every n: open; largest n: not measured" in said
     assert "refuted if nothing that is computed here; asymptotic: no finite n decides)" in said
-    assert "As meant: holds. Σ_j [a_j] ≤ 2 for every n. Why it is meant: its proof has 2" in said
+    assert "As meant: holds, where tested. Σ_j [a_j] ≤ 2 for every n. Why it is meant: its proof has 2" in said
     assert "Why: a counterexample sum of the terms n 4 heads (1, 0) (0.5, 0.25) largest at seed 7" in said
     assert "figure: parityscope reproduce H1-figure-1 --scale smoke" in said
     assert "replay: parityscope claims H1-lemma-0 --replay --scale smoke" in said

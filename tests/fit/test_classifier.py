@@ -31,8 +31,15 @@ def example(n, k, count, noise=0.0, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([SparseParityClassifier(), SparseParityRegressor()])
+@parametrize_with_checks([SparseParityClassifier(budget=0.1), SparseParityRegressor(budget=0.1)])
 def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([SparseParityClassifier(), SparseParityRegressor()])
+def test_scikit_learn_accepts_it_with_its_own_budget(estimator, check):
     check(estimator)
 
 
@@ -58,6 +65,7 @@ def test_auto_falls_back_and_says_why():
     assert model.predict_proba(X)[:, 1].max() == pytest.approx(0.8, abs=0.04)
 
 
+@pytest.mark.slow
 def test_attention_alone_names_the_columns_too():
     support, X, y = example(40, 3, 30_000, noise=0.2)
     model = SparseParityClassifier(solver="attention", budget="10m", random_state=0).fit(X, y)
@@ -99,14 +107,14 @@ def test_random_labels_find_nothing_in_at_least_95_of_100_trials():
 
 def test_p_values_of_random_labels_are_not_too_small():
     """Valid: P(p ≤ 0.2) ≤ 0.2 for the best of every pair, although all pairs were searched."""
-    random, small = np.random.RandomState(5), 0
+    random, small, trials = np.random.RandomState(5), 0, 40
     X = random.randint(2, size=(60, 8))
-    for trial in range(100):
+    for trial in range(trials):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingFound)
             model = SparseParityClassifier(2, random_state=trial).fit(X, random.randint(2, size=60))
         small += model.p_value_ <= 0.2
-    assert small <= 20 + 3 * (100 * 0.2 * 0.8) ** 0.5
+    assert small <= 0.2 * trials + 3 * (trials * 0.2 * 0.8) ** 0.5
 
 
 def test_continuous_columns_learn_their_thresholds():
@@ -298,12 +306,12 @@ def test_parity5_plus_5_of_pmlb():
     assert model.held_out_accuracy_ == 1.0
 
 
-def test_gametes_of_pmlb():
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_gametes_of_pmlb(seed):
     frame = data_file("gametes-2way-20.tsv.gz")
-    for seed in range(5):
-        model = SparseParityClassifier(random_state=seed).fit(frame.drop(columns="class"), frame["class"])
-        assert list(model.feature_names_in_[model.support_]) == ["P1", "P2"]
-        assert model.held_out_accuracy_ > 0.74
+    model = SparseParityClassifier(random_state=seed).fit(frame.drop(columns="class"), frame["class"])
+    assert list(model.feature_names_in_[model.support_]) == ["P1", "P2"]
+    assert model.held_out_accuracy_ > 0.74
 
 
 @pytest.mark.long

@@ -64,10 +64,20 @@ ENGINE_CASES = {
     "auto": EngineCase(accuracy=True, gradient=1e-5),
     "enumerate": EngineCase(accuracy=True),
     "split": EngineCase(
-        readouts=PIECEWISE, losses=HINGES, k=tuple(range(1, 7)), most_bits=14, accuracy=True, ties=True, examples=150
+        readouts=PIECEWISE,
+        losses=(*HINGES, "squared"),
+        k=tuple(range(1, 7)),
+        most_bits=14,
+        accuracy=True,
+        ties=True,
+        examples=150,
     ),
-    "grouped": EngineCase(readouts=PIECEWISE, losses=HINGES, biases=(0.5,), accuracy=True, ties=True, most_bits=10),
-    "closed-form": EngineCase(readouts=("cosine",), losses=(*HINGES, "log-correlation"), k=tuple(range(1, 13))),
+    "grouped": EngineCase(
+        readouts=PIECEWISE, losses=(*HINGES, "squared"), biases=(0.5,), accuracy=True, ties=True, most_bits=10
+    ),
+    "closed-form": EngineCase(
+        readouts=("cosine",), losses=(*HINGES, "squared", "log-correlation"), k=tuple(range(1, 13))
+    ),
     "spectral": EngineCase(
         readouts=PIECEWISE, losses=HINGES, biases=(0.5,), k=(1, 2), gradient=None, tolerance=0.1, examples=15
     ),

@@ -112,8 +112,53 @@ def test_pause_scrub_share_and_reload_to_the_same_state(page, server):
     page.wait_for_function("address => location.hash === address", arg=address)
 
 
-def test_a_copied_link_says_what_its_reader_needs(page, server):
+def test_a_bare_address_trains_by_itself(page, server):
     page.goto(f"{server.url}/")
+    status(page, r"learned|stopped without learning")
+
+
+def test_an_example_is_searched_and_drawn_against_the_share_of_all_rows(page, server):
+    page.goto(f"{server.url}/#data")
+    page.get_by_role("button", name="Try an example").click()
+    expect(page.locator("#data-status")).to_contain_text("1 interaction", timeout=WAIT)
+    expect(page.locator("#data-panels h3").first).to_have_text(re.compile("valve|pump|shift"))
+    expect(page.locator("#plot-interaction-1 .main-svg").first).to_be_visible()
+    shares, base, top = page.evaluate(
+        "const plot = document.getElementById('plot-interaction-1');"
+        "[plot.data[0].y, plot.layout.shapes[0].y0, plot.layout.yaxis.range[1]]"
+    )
+    assert 0.25 < base < 0.45  # of the machines fail
+    assert max(shares) < top < 1
+    assert min(shares) < base < max(shares)
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "sentence"),
+    [
+        (500, "Internal Server Error", "the server failed \\(500\\): the terminal"),
+        (200, "<html>another program</html>", "does another program answer at this address"),
+        (503, '{"message": "4 searches are waiting already"}', "4 searches are waiting already"),
+    ],
+)
+def test_whatever_a_server_answers_is_a_sentence(browser, server, code, body, sentence):
+    opened = browser.new_page()
+    opened.set_default_timeout(WAIT)
+    opened.route("**/api/fit", lambda route: route.fulfill(status=code, body=body))
+    opened.goto(f"{server.url}/#data")
+    opened.get_by_role("button", name="Try an example").click()
+    expect(opened.get_by_role("alert")).to_have_text(re.compile(sentence))
+    opened.close()
+
+
+def test_results_stand_under_their_papers_by_their_titles(page, server):
+    page.goto(f"{server.url}/#results?show=H1-success")
+    paper = page.locator("#results-list details").filter(has_text="H1: ").first
+    expect(paper).to_have_attribute("open", "")
+    expect(paper.get_by_role("button", name="Which recipe learns, where")).to_have_attribute("aria-current", "true")
+
+
+def test_a_copied_link_says_what_its_reader_needs(page, server):
+    page.goto(f"{server.url}/#learn?n=20")
     status(page, "^Step 0 ")
     note = page.locator("#share-note")
     expect(note).to_be_hidden()
@@ -126,7 +171,7 @@ def test_a_copied_link_says_what_its_reader_needs(page, server):
 
 
 def test_an_invalid_value_shows_a_sentence_and_a_valid_one_removes_it(page, server):
-    page.goto(f"{server.url}/")
+    page.goto(f"{server.url}/#learn?n=20")
     status(page, "^Step 0 ")
     page.get_by_label("Hidden k").first.fill("21")
     page.get_by_label("Hidden k").first.press("Enter")
@@ -169,6 +214,21 @@ def test_every_view_opens_by_keyboard_and_draws(page, server):
     tokens = page.locator("#chain-bits").inner_text()
     page.locator("#chain-bits button.bit").nth(0).click()
     page.wait_for_function("text => document.getElementById('chain-bits').innerText !== text", arg=tokens)
+
+
+def test_a_tree_is_learned_step_by_step(page, server):
+    page.goto(f"{server.url}/#tree?d=16&k=4&examples=512&training=CoT+%2B+self-consistency")
+    said = page.locator("#tree-status")
+    expect(said).to_contain_text("right on all 2^16 inputs")
+    expect(page.locator("#tree-panels .main-svg").first).to_be_visible()
+    page.locator("#tree-step").fill("0")
+    expect(said).to_contain_text(re.compile("^Step 0 .* not learned"))
+    page.get_by_label("Examples").fill("16")
+    page.get_by_label("Examples").press("Enter")
+    expect(said).to_contain_text("not learned")
+    assert "examples=16" in page.evaluate("location.hash")
+    page.get_by_role("button", name="Show the Python code: Where each node looks").click()
+    expect(page.locator("#code-text")).to_contain_text("ParityTree.random(16, 4, seed=0)")
 
 
 def test_a_cell_of_the_store_opens_as_a_replay(page, server):

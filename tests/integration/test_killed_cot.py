@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from commands import ONE_THREAD, finished, wait_for
+from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import load_figure
 from parityscope.training.checkpoint import read_tensors
 from parityscope.training.decoders import DecoderSettings
@@ -36,7 +37,10 @@ def start(config, place, pause):
 
 
 def steps_stored(place):
-    return int(read_tensors(place)[0]["state.steps_taken"]) if place.exists() else 0
+    try:
+        return int(read_tensors(place)[0]["state.steps_taken"]) if place.exists() else 0
+    except InvalidInput:
+        return 0  # it was replaced while it was read
 
 
 def killed_and_resumed(config, folder, pause, kill_at, timeout):

@@ -1,15 +1,16 @@
-"""`reproduce` killed with -9 at random moments: after resuming, the rows equal those of an uninterrupted run."""
+"""`reproduce` killed with -9: it gets on however often, and its rows equal those of an uninterrupted run."""
 
 import os
 import random
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 import torch
 
-from commands import finished, mounted, started
+from commands import ONE_THREAD, finished, mounted, started
 from parityscope.records import Store
 
 pytestmark = pytest.mark.slow
@@ -60,6 +61,49 @@ def test_rows_survive_kills(tmp_path, kills):
     straight = rows_of(tmp_path / "straight")
     assert len(straight) > 0
     assert_same_rows(straight, rows_of(out))
+
+
+# The system kills it after twelve seconds of work, of which hashing the code takes four, and drawing a figure takes
+# five: all of them take longer than that. In seconds of the processor, so that a busy machine changes nothing.
+IN_HASTE = """
+import math, resource, sys, time
+from parityscope.apps import reproduce
+from parityscope.apps.cli import main
+draw = reproduce.drawn
+
+def slowly(*told):
+    until = time.process_time() + 5
+    while time.process_time() < until:
+        pass
+    return draw(*told)
+
+reproduce.drawn = slowly
+resource.setrlimit(resource.RLIMIT_CPU, 2 * (math.ceil(time.process_time()) + 12,))
+main()
+"""
+
+
+def test_a_reproduction_that_is_killed_every_few_seconds_gets_on_and_ends(tmp_path):
+    out, rows, ended = tmp_path / "out", [0], None
+    parts = [out / place / ".file.999999999.part" for place in ("", "figures", ".drawn", "store/checkpoints")]
+    for part in parts:  # of a writer that was killed a while ago
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.touch()
+        os.utime(part, (0, 0))
+    command = [sys.executable, "-c", IN_HASTE, "reproduce", *SOME, "--scale", "smoke", "--out", str(out), "--quiet"]
+    while ended != 0:
+        done = subprocess.run(command, env=ONE_THREAD, capture_output=True, text=True, check=False, timeout=300)
+        ended = done.returncode
+        assert ended in (0, -signal.SIGKILL, -signal.SIGXCPU), done.stderr
+        assert not any(part.exists() for part in parts)
+        rows.append(len(Store(out / "store").keys()))
+        assert rows[-1] >= rows[-2], "rows were lost"
+        assert len(rows) < 25, f"it does not get on: {rows}"
+    assert len(rows) > 4, "it was hardly ever killed"
+    assert {path.name for path in (out / "figures").glob("*.png")} == {f"{name}.png" for name in SOME}
+    assert [path.name for path in (out / "store").iterdir()] == [
+        "store.sqlite"
+    ]  # neither logs nor locks nor checkpoints
 
 
 def test_an_unwritable_folder_is_one_sentence(tmp_path):

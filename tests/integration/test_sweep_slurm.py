@@ -46,12 +46,16 @@ class SlurmSweep:
         return contents(folder / "store")
 
 
-def test_a_cancelled_job_is_replaced_while_work_is_left_and_every_row_comes_once(tmp_path, slurm):
+@pytest.mark.parametrize("how", ["scancel", "kill -9"])
+def test_a_job_that_ends_is_replaced_while_work_is_left_and_every_row_comes_once(tmp_path, slurm, how):
     configs = "[Point(x=x, seconds=0.2) for x in range(150)]"
     sweep = SlurmSweep(slurm, tmp_path, configs, "--workers", 2, "--pack", 3)
     wait_for(lambda: sweep.stored() >= 6 and len(sweep.jobs("RUNNING")) == 2, "two jobs work")
     victim, _ = sweep.jobs("RUNNING")
-    slurm.told("scancel", victim)
+    if how == "scancel":
+        slurm.told("scancel", victim)
+    else:
+        slurm.kill(victim)
     wait_for(lambda: len(sweep.jobs("RUNNING")) == 2 and victim not in sweep.jobs("RUNNING"), "there are two again")
     assert sweep.stored() < 150, "the sweep was over before its job could be replaced"
     code, printed, errors = sweep.ended()
@@ -59,6 +63,25 @@ def test_a_cancelled_job_is_replaced_while_work_is_left_and_every_row_comes_once
     assert "150 done, 0 failed, 150 of them now" in printed
     assert len(sweep.jobs()) == 3
     assert contents(tmp_path / "store") == sweep.rows_elsewhere(tmp_path / "here")
+
+
+def test_a_killed_sweep_leaves_no_job_and_the_next_start_finishes(tmp_path, slurm):
+    task = (slurm, tmp_path, "[Point(x=x, seconds=0.2) for x in range(60)]", "--workers", 2, "--pack", 3)
+    killed = SlurmSweep(*task)
+    wait_for(lambda: killed.stored() >= 6, "something is stored")
+    killed.process.kill()
+    killed.process.communicate()
+    there = killed.stored()
+    assert there < 60, "the sweep was over before it could be killed"
+    wait_for(lambda: not killed.jobs("RUNNING", "PENDING", "COMPLETING"), "its jobs have noticed")
+    again = SlurmSweep(*task)
+    wait_for(lambda: again.stored() >= there + 3 and again.jobs("RUNNING"), "the next one goes on")
+    for job in again.jobs("RUNNING"):
+        slurm.kill(job)  # all of its workers at once
+    code, printed, errors = again.ended()
+    assert code == 0, errors
+    assert f"60 done, 0 failed, {60 - there} of them now" in printed
+    assert contents(tmp_path / "store") == again.rows_elsewhere(tmp_path / "here")
 
 
 def test_the_only_job_cancelled_while_it_waits_in_the_queue_is_replaced(tmp_path, slurm):

@@ -7,6 +7,7 @@ import pytest
 from parityscope.papers.claim import Again, Claim, Context, Measurement, check
 from parityscope.papers.criterion import VERDICTS, Clause, at_most
 from parityscope.papers.rendering import (
+    AS_TESTED,
     MEANINGS,
     TALLIED,
     counterexample_of,
@@ -39,6 +40,11 @@ def test_the_papers_are_counted_together_and_ours_apart():
     assert [row["statements"] for row in rows.values()] == [2, 1, 3, 2]
     assert (rows["the papers"]["holds"], rows["the papers"]["fails"], rows["our own"]["holds"]) == (1, 1, 2)
     assert [tally.name for tally in tallies([checked("P-a")])] == ["our own"]
+    quoting_others = [checked("H2-ffnn"), checked("H2-temperature")]
+    assert [(one.name, one.statements) for one in tallies(quoting_others)] == [
+        ("H2", 1),
+        ("H2's page, machine-written", 1),
+    ]
     assert tallies([]) == []
 
 
@@ -59,7 +65,7 @@ def test_every_verdict_has_a_meaning():
     [
         ([0.0, 2.0, None], f"{MEANINGS['in part']}: of 3 clauses 1 holds, 1 fails, 1 is left open"),
         ([0.0, 0.0, 2.0, 2.0], f"{MEANINGS['in part']}: of 4 clauses 2 hold, 2 fail"),
-        ([0.0, None], f"{MEANINGS['holds']}: of 2 clauses 1 holds, 1 is left open"),
+        ([0.0, None], f"where tested: {AS_TESTED}, and not refuted: of 2 clauses 1 holds, 1 is left open"),
         ([2.0], MEANINGS["fails"]),
     ],
 )

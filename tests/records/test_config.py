@@ -58,6 +58,7 @@ def test_the_key_covers_fields_name_version_and_code(monkeypatch):
     assert Square(x=3).key == Square(x=3.0, note="").key == keys[0]
 
 
+@pytest.mark.slow
 def test_a_key_is_the_same_in_another_process():
     print_it = "from parityscope.runs import training; print(training('bounded', 8, 2, seeds=[1]).key)"
     from parityscope.runs import training

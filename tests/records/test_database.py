@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from safetensors.torch import save
 
 from parityscope import InvalidInput
 from parityscope.records import Config, Result, Store, StoredRow, write_text
-from parityscope.records.store import _SCHEMA_VERSION, _on_network, row_checksum
+from parityscope.records.store import _SCHEMA_VERSION, Database, _on_network, row_checksum
 
 VERSION_2 = """
 CREATE TABLE rows (
@@ -118,6 +119,26 @@ def test_a_new_store_has_this_version(tmp_path):
     Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == _SCHEMA_VERSION == 3
+
+
+def test_a_store_that_another_process_makes_meanwhile_is_not_called_damaged(tmp_path, monkeypatch):
+    statements = []
+
+    class Interrupted(sqlite3.Connection):
+        """Another process makes the store between the two questions that tell its version."""
+
+        def execute(self, statement, *values):
+            rows = super().execute(statement, *values).fetchall()
+            statements.append(statement)
+            if len(statements) == 2:  # the first is about synchronous writes
+                monkeypatch.undo()
+                Store(tmp_path)
+            return SimpleNamespace(fetchone=lambda: rows[0])
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **more: connect(*given, factory=Interrupted, **more))
+    assert Database(tmp_path).version == _SCHEMA_VERSION
+    assert len(statements) > 2, "the store was not made meanwhile"
 
 
 def test_a_store_that_was_made_before_rows_were_indexed_gets_its_indices(tmp_path):
@@ -248,7 +269,7 @@ def lock(folder):
 REFUSED = "can be read but not added to, since it or its folder is read-only: choose another --out"
 
 
-@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+@pytest.mark.parametrize("journal", ["WAL", pytest.param("DELETE", marks=pytest.mark.slow)])
 def test_a_store_can_be_read_where_it_cannot_be_written(shown, journal, monkeypatch):
     monkeypatch.setattr("parityscope.records.store._on_network", lambda _: journal == "DELETE")
     for n in (1, 2):

@@ -14,7 +14,6 @@ from parityscope.records.repair import _sound_rows, repair
 from parityscope.records.row import array_bytes
 
 ROWS = 300
-COPIES = 60
 
 
 class Size(Config):
@@ -71,8 +70,8 @@ def garble_the_start(data, draw):
 KINDS = (flip, zero_pages, truncate, garble_the_start)
 
 
-def damaged_copies(sound, folder):
-    for number in range(COPIES):
+def damaged_copies(sound, folder, copies):
+    for number in range(copies):
         draw, place = random.Random(number), folder / f"copy-{number}"
         place.mkdir()
         data = bytearray(sound.database.read_bytes())
@@ -81,9 +80,10 @@ def damaged_copies(sound, folder):
         yield KINDS[number % len(KINDS)], place
 
 
-def test_sixty_damaged_stores_give_back_their_rows(sound, tmp_path):
+@pytest.mark.parametrize("copies", [12, pytest.param(60, marks=pytest.mark.slow)])
+def test_damaged_stores_give_back_their_rows(sound, tmp_path, copies):
     whole, shares = contents(sound), {kind: [] for kind in KINDS}
-    for kind, place in damaged_copies(sound, tmp_path):
+    for kind, place in damaged_copies(sound, tmp_path, copies):
         count, old = repair(place)
         found = contents(Store(place))
         assert len(found) == count
@@ -94,7 +94,7 @@ def test_sixty_damaged_stores_give_back_their_rows(sound, tmp_path):
     assert min(shares[flip]) > 0.9
     assert min(shares[zero_pages]) > 0.9
     assert min(shares[garble_the_start]) == 1.0  # no row stands on the first page
-    assert sum(map(bool, shares[truncate])) >= 14
+    assert sum(map(bool, shares[truncate])) >= 0.9 * len(shares[truncate])
 
 
 def test_rows_in_the_log_are_rescued_and_the_log_goes_with_its_file(sound, tmp_path):

@@ -197,7 +197,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("place", ["here", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["here", "processes"])
 def test_people_see_the_warning_on_stderr(tmp_path, place):
     """Without any set-up of logging, in this process and from workers."""
     spec = written(tmp_path / "spec.py", PACKED, '[Point(x=0), Point(x=2, what="raise")]')

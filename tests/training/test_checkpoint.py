@@ -48,3 +48,60 @@ def test_a_damaged_checkpoint_is_a_sentence_and_stays_on_disk(tmp_path, content)
     with pytest.raises(InvalidInput, match="is not a readable checkpoint"):
         Keeper(path, {}, model, optimiser).stored()
     assert path.read_bytes() == content
+
+
+def saved(path):
+    _, model, _, optimiser = build(1)
+    Keeper(path, {}, model, optimiser).save(TrainingState.fresh(3).tensors())
+    return model, optimiser
+
+
+def test_no_bit_of_a_checkpoint_can_flip_unnoticed(tmp_path):
+    path = tmp_path / "state.safetensors"
+    model, optimiser = saved(path)
+    content = path.read_bytes()
+    padding = content.index(b"}", content.rindex(b"data_offsets")) + 2  # spaces up to the tensors mean nothing
+    first = 8 + int.from_bytes(content[:8], "little")
+    for place in [*range(8, padding, 7), *range(first, len(content), 11)]:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with pytest.raises(InvalidInput, match="is not a readable checkpoint"):
+            Keeper(path, {}, model, optimiser).stored()
+
+
+def test_nothing_is_broadcast_or_converted(tmp_path):
+    path = tmp_path / "state.safetensors"
+    _, optimiser = saved(path)
+    for recipe, name in ((RECIPES["as-coded"], "shape"), (RECIPES["bounded"], "shape")):
+        other = build_model(recipe.resolved(12, 3), 12, 3, range(1))
+        before = [p.clone() for p in other.parameters()]
+        with pytest.raises(InvalidInput, match=name):
+            Keeper(path, {}, other, optimiser).stored()
+        assert all(torch.equal(p, old) for p, old in zip(other.parameters(), before, strict=True))
+
+
+@pytest.mark.parametrize("name", ["finished_at", "best_risk", "step"])
+def test_a_state_of_another_number_of_runs_is_refused(tmp_path, name):
+    path = tmp_path / "state.safetensors"
+    model, optimiser = saved(path)
+    like = {**TrainingState.fresh(3).tensors(), name: torch.zeros(2)}
+    with pytest.raises(InvalidInput, match=f"state.{name} is"):
+        Keeper(path, {}, model, optimiser).stored(like)
+
+
+def test_a_state_that_contradicts_itself_is_refused():
+    for name, wrong in (("finished_at", 9), ("best_step", 9), ("step", -5), ("history_steps", 3)):
+        tensors = TrainingState.fresh(3).tensors()
+        tensors[name] = torch.tensor([wrong]) if name == "history_steps" else torch.full_like(tensors[name], wrong)
+        with pytest.raises(InvalidInput, match="contradicts itself"):
+            TrainingState.of(tensors)
+
+
+def test_seconds_before_an_interruption_count(tmp_path):
+    path = tmp_path / "state.safetensors"
+    _, model, _, optimiser = build(1)
+    keeper = Keeper(path, {}, model, optimiser)
+    keeper.started -= 1000
+    keeper.save(TrainingState.fresh(3).tensors())
+    resumed = Keeper(path, {}, model, optimiser)
+    resumed.stored()
+    assert 1000 <= resumed.spent() < 1100

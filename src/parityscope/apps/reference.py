@@ -27,7 +27,7 @@ from parityscope.core.threads import single_threaded
 from parityscope.language_models.packaged import PACKAGED, PackagedModel, prepared_model
 from parityscope.language_models.study import EntropyStudy, StudyRow
 from parityscope.papers.claim import computed
-from parityscope.papers.figure import PaperFigure, Scale
+from parityscope.papers.figure import PaperFigure, Scale, own_size_of
 from parityscope.papers.registry import FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import claim_check, needs_of, work_of
 from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow, read_text, write_text
@@ -65,8 +65,9 @@ def pack_reference(folder: Path, into: Path = _PROJECT / "reference") -> int:
     store = Store(folder / "store")
     wanted = {config.key for work in _works() for config in work.configs}
     wanted |= {claim_check(claim, "reference", store).key for claim in all_claims()}
-    for figure in (load_figure(name) for name in FIGURE_IDS):
-        if hasattr(figure, "STORED"):  # what another command measured
+    for figure in (load_figure(name) for name in FIGURE_IDS):  # what other commands computed
+        wanted |= {config.row_config().key for config in own_size_of(figure)}
+        if hasattr(figure, "STORED"):
             wanted |= {row.config.key for row in store.rows_of(figure.STORED)}
     return write_text(store, into, among=wanted)
 
@@ -80,7 +81,8 @@ def _works(*, timed: bool = True) -> list[Work]:
 
 def recheck_reference(folder: Path) -> Iterator[Recheck]:
     """Recheck the stale rows in `folder` that the reference run asks for; timings are no evidence of another code."""
-    configs = (config for work in _works(timed=False) for config in work.configs)
+    configs = [config for work in _works(timed=False) for config in work.configs]
+    configs += [config.row_config() for name in FIGURE_IDS for config in own_size_of(load_figure(name))]
     return recheck(Store(folder / "store"), configs)
 
 

@@ -1,84 +1,39 @@
-"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date.
-
-The report is one self-contained HTML file, readable offline, by mail, on a phone and in print.
-"""
+"""`reproduce`: run what is not done, draw every figure as soon as its rows are there, keep one report up to date."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import shutil
 import time
-from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import parityscope
 from parityscope.apps.reference import RECHECKED, reference_picture
+from parityscope.apps.report import Section, render_report
 from parityscope.core.drawing import Pictures, drawn, write_pictures
 from parityscope.core.errors import InvalidInput, naming_the_extra
-from parityscope.core.files import write_atomically
-from parityscope.papers.claim import Claim, ClaimNumbers
+from parityscope.core.files import remove_leftovers, write_atomically
+from parityscope.papers.claim import Claim
 from parityscope.papers.figure import PaperFigure, Scale, Stage
 from parityscope.papers.registry import load_figure
-from parityscope.papers.rendering import claims_markdown, duration, figure_markdown, to_html
+from parityscope.papers.rendering import figure_markdown
 from parityscope.papers.results import check_with_rows, checks_of, needs_of, stored_claims, stored_rows, work_of
-from parityscope.records import Store
+from parityscope.records import Row, Store
+from parityscope.records.code import code_of_value
 from parityscope.records.export import write_numbers
 from parityscope.runs import InProcess, Launcher, SweepProgress, Work, run_together
 from parityscope.training.checkpoint import checkpoints_in
 
 with naming_the_extra():
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from matplotlib import __version__ as matplotlib_version
 
-_SHOWN = ("torch", "python", "machine", "cpu")  # of the versions, in the head of the page
-
-
-@dataclass(frozen=True)
-class Section:
-    """One figure in the report; what stands below the picture is Markdown, given all verdicts."""
-
-    figure_id: str
-    title: str
-    markdown: Callable[[Sequence[ClaimNumbers]], str]
-    scale: Scale
-    pictures: Pictures
-    reference: bytes | None = None  # the shipped figure, where this one shows less
-    seconds: float = 0.0
-    finished: float = 0.0
-    versions: Mapping[str, str] = field(default_factory=dict)
-
-
-def render_report(
-    sections: Sequence[Section], scale: Scale, claims: Sequence[ClaimNumbers] = (), missing: Sequence[str] = ()
-) -> str:
-    """Return the whole page, which loads nothing from anywhere; `missing` are the titles of what is still to come."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["data_uri"] = lambda png: "data:image/png;base64," + b64encode(png).decode()
-    environment.filters["date"] = lambda at: datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    environment.filters["duration"] = duration
-    environment.filters["html"] = lambda markdown: Markup(to_html(markdown))
-    shown = {section.figure_id for section in sections}
-    return environment.get_template("report.html.jinja").render(
-        sections=sections,
-        claims=claims,
-        claims_text=claims_markdown(claims, scale, lambda name: f"#{name}" if name in shown else None),
-        first_of_paper={claim.paper: claim.id for claim in reversed(claims)},
-        missing=missing,
-        scale=scale,
-        version=parityscope.__version__,
-        versions={name: value for name, value in sections[-1].versions.items() if name in _SHOWN} if sections else {},
-        finished=max((section.finished for section in sections), default=0.0),
-        seconds=sum(section.seconds for section in sections),
-    )
+_DRAWN = ".drawn"  # what is kept of drawn figures, in the folder of the report
 
 
 _REPORT_SECONDS = 5.0  # a report of 36 figures takes a moment to write
@@ -100,7 +55,8 @@ def reproduce(
 
     Everything lands in `out`: `store/` with the rows, `figures/` with PNG, SVG and the numbers that were drawn, and
     `report.html`, which is there from the first figure on and says what is still to come. Rows that are there are not
-    computed again, so an interrupted reproduction goes on where it stopped. The report's table shows every claim that
+    computed again, and figures that were drawn from the same rows by the same code are not drawn again, so an
+    interrupted reproduction goes on where it stopped, however often it is. The report's table shows every claim that
     was ever checked in `out` at this scale.
     """
     whole = _Reproduction([load_figure(name) for name in figure_ids], scale, out, list(claims), on_stage)
@@ -109,7 +65,8 @@ def reproduce(
         with checkpoints_in(checkpoints):  # long trainings go on where a kill left them
             whole.run(launcher or InProcess(threads="all"))
     finally:
-        whole.write_report()
+        if whole.finished:  # of what was refused there is nothing to tell
+            whole.write_report()
     shutil.rmtree(checkpoints, ignore_errors=True)
     return whole.report
 
@@ -122,6 +79,7 @@ class _Part:
     work: Work
     seconds: float  # declared, of what is still to be run
     figure: PaperFigure | None = None
+    pending: int = 0  # configs of the figure that had no row
 
     @property
     def timed(self) -> bool:
@@ -145,6 +103,8 @@ class _Reproduction:
     def __post_init__(self) -> None:
         self.store = Store(self.out / "store")
         self.store.check_writable()
+        for folder in (self.out, self.out / "figures", self.out / _DRAWN, self.store.path / "checkpoints"):
+            remove_leftovers(folder)
         self.report = self.out / "report.html"
         self.parts = [self._part_of(figure) for figure in self.figures]
         for paper in dict.fromkeys(claim.paper for claim in self.claims):
@@ -162,12 +122,18 @@ class _Reproduction:
         self.written = 0.0
 
     def run(self, launcher: Launcher) -> None:
-        """Run what takes a moment first, for an early report, then the longest; timings alone at the end."""
+        """Run what takes a moment first, for an early report, then the longest; timings alone at the end.
+
+        What was complete from the start is drawn last: a run that is stopped every minute has then computed meanwhile.
+        """
         together = [part for part in self.parts if not part.timed]
         together.sort(key=lambda part: -part.seconds_of_one if part.seconds > 1 else -math.inf)
         self._sweep(together, launcher)
         self._sweep([part for part in self.parts if part.timed], InProcess(threads="all"))
         self._check_rows()
+        for part in self.finished:
+            if part.figure is not None and part.name not in self.sections:
+                self.sections[part.name] = _section(part.figure, self.scale, self.store, self.out)
         failed = [part for part in self.parts if part not in self.finished]
         if failed:
             reason = self.store.failures(failed[0].work.configs)[-1].strip().splitlines()[-1]
@@ -189,7 +155,7 @@ class _Reproduction:
         work = work_of(figure, self.scale)
         pending = [config for config in work.configs if config not in self.store]
         seconds = figure.COST[self.scale] * len(pending) / max(1, len(work.configs))
-        return _Part(figure.ID, work, seconds, figure)
+        return _Part(figure.ID, work, seconds, figure, len(pending))
 
     def _sweep(self, parts: list[_Part], launcher: Launcher) -> None:
         by_work = {id(part.work): part for part in parts}
@@ -205,7 +171,7 @@ class _Reproduction:
             run_together(works, self.store, launcher, retry_failed=True, on_progress=show, on_finished=finish)
 
     def _finish(self, part: _Part) -> None:
-        if part.figure is not None:
+        if part.figure is not None and (part.pending or _is_drawn(part.figure, self.scale, self.store, self.out)):
             self.sections[part.name] = _section(part.figure, self.scale, self.store, self.out)
         self.finished.append(part)
         if time.monotonic() - self.written > _REPORT_SECONDS:
@@ -231,11 +197,17 @@ class _Reproduction:
 
 
 def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Section:
-    """Draw a figure from disk alone, write it with the numbers it shows, and return its part of the report."""
+    """Draw a figure from disk alone, write it with the numbers it shows, and return its part of the report.
+
+    One that was drawn of the same rows by the same code is taken as it is.
+    """
     rows = stored_rows(figure, scale, store)
-    pictures = drawn(figure.plot, rows)
-    write_pictures(pictures, out / "figures", figure.ID)
-    write_numbers(rows, out / "figures", figure.ID)
+    pictures = _pictures(figure, rows, out)
+    if pictures is None:
+        pictures = drawn(figure.plot, rows)
+        write_pictures(pictures, out / "figures", figure.ID)
+        write_numbers(rows, out / "figures", figure.ID)
+        _remember(figure, rows, pictures, out)
     codes = ", ".join(f"`{code}`" for code in sorted({row.code for row in rows}))
     kept = "; ".join(sorted({row.versions[RECHECKED] for row in rows if RECHECKED in row.versions}))
     made_by = (f", by code {codes}." if codes else "") + (f" Kept from older code: {kept}." if kept else "")
@@ -250,3 +222,37 @@ def _section(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> Sect
         finished=max((row.finished for row in rows), default=0.0),
         versions=dict(rows[-1].versions) if rows else {},
     )
+
+
+def _is_drawn(figure: PaperFigure, scale: Scale, store: Store, out: Path) -> bool:
+    return _pictures(figure, stored_rows(figure, scale, store), out) is not None
+
+
+def _pictures(figure: PaperFigure, rows: Sequence[Row[Any, Any]], out: Path) -> Pictures | None:
+    """Return the pictures of a figure as they were drawn, if they are all there and nothing they depend on changed."""
+    folder = out / "figures"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads((out / _DRAWN / f"{figure.ID}.json").read_text())
+        light, vector = ((folder / f"{figure.ID}.{kind}").read_bytes() for kind in ("png", "svg"))
+        pictures = Pictures(light, vector, known["width"])
+        if known["of"] == _origin(figure, rows, pictures) and (folder / f"{figure.ID}.csv").is_file():
+            return pictures
+    return None
+
+
+def _remember(figure: PaperFigure, rows: Sequence[Row[Any, Any]], pictures: Pictures, out: Path) -> None:
+    """Keep what a report needs of a drawn figure besides its files."""
+    with suppress(InvalidInput):  # what code draws it cannot be told: it is drawn every time
+        origin = _origin(figure, rows, pictures)
+        known = {"of": origin, "width": pictures.width}
+        write_atomically(out / _DRAWN / f"{figure.ID}.json", json.dumps(known).encode())
+
+
+def _origin(figure: PaperFigure, rows: Sequence[Row[Any, Any]], pictures: Pictures) -> str:
+    """Return a hash of everything that decides a picture, and of the picture."""
+    of_rows = [(str(row.config), row.code, row.finished) for row in rows]
+    decides = [figure.ID, code_of_value(figure.plot), of_rows, matplotlib_version, parityscope.__version__]
+    digest = hashlib.sha256(json.dumps(decides).encode())
+    for part in pictures[:2]:
+        digest.update(part)
+    return digest.hexdigest()

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parityscope.core.errors import InvalidInput
-from parityscope.core.files import write_atomically
+from parityscope.core.files import remove_leftovers, write_atomically
 from parityscope.training.learning import LearnedRuns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_HEADS_APART = 40  # that have a line of their own in the heat map; more are drawn closer together
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class RunFolder:
         if path.exists() and not path.is_dir():
             raise InvalidInput(f"--out {path} is a file, not a folder")
         path.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
         return folder
 
     @property
@@ -76,11 +79,13 @@ def _attention_figure(run: LearnedRuns, row: int = 0) -> Figure:
     from parityscope.core.drawing import HEAT, colour, new_figure
 
     heads, n = run.attention[row].shape
-    figure, axes = new_figure(min(14.0, max(6.0, 0.25 * n + 2)), 1.6 + 0.45 * heads)
+    figure, axes = new_figure(min(14.0, max(6.0, 0.25 * n + 2)), 1.6 + 0.45 * min(heads, _HEADS_APART))
     image = axes.imshow(run.attention[row].numpy(), aspect="auto", cmap=HEAT, vmin=0, vmax=1, interpolation="nearest")
     support = run.problems[row].support
     axes.plot(support, [-0.5] * len(support), "v", color=colour(1), markersize=8, clip_on=False, zorder=5)
-    axes.set(xlabel="position", ylabel="head", yticks=range(heads), xlim=(-0.5, n - 0.5))
+    axes.set(xlabel="position", ylabel="head", xlim=(-0.5, n - 0.5))
+    if heads <= _HEADS_APART:
+        axes.set_yticks(range(heads))
     axes.locator_params(axis="x", integer=True)
     axes.spines[["left", "bottom"]].set_visible(False)
     figure.colorbar(image, ax=axes, label="attention", shrink=0.9, pad=0.02)

@@ -13,7 +13,7 @@ from parityscope.core.errors import InvalidInput
 from parityscope.fit.interactions.interaction import Candidate, Solver
 
 Progress = Callable[[float, str], None]
-DEFAULT_SECONDS = 30.0
+_DEFAULT_SECONDS = 30.0
 EMERGENCY = 12.0  # times its seconds, and a minute: so much processor time a search may take on a slow machine
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*")
@@ -29,7 +29,7 @@ def seconds_of(budget: Any) -> float:
     parityscope.core.errors.InvalidInput: budget must be a time such as "30s", "2m" or a number of seconds, got 'soon'
     """
     if budget is None:
-        return DEFAULT_SECONDS
+        return _DEFAULT_SECONDS
     seconds = math.nan
     written = _WRITTEN.fullmatch(str(budget).lower())
     if written is not None and not isinstance(budget, bool) and written[2] in _UNITS:
@@ -124,7 +124,9 @@ class Diary:
     reached: dict[int, float] = field(default_factory=dict)  # sampled sizes: from which correlation on, surely
     found_after: float | None = None  # nominal seconds until the first term of a wanted size
     left_out: dict[int, float] = field(default_factory=dict)  # sizes that are not finished, and their seconds
+    pairs_budget: float = 0.0  # seconds that would have paid for all pairs, where the budget did not
     full: bool = False  # so many terms were found that the search ended
+    left_over: Candidate | None = None  # what would have been the next term then
     nearest: Candidate | None = None  # the smallest corrected p-value that was not significant
 
     def note(self, solver: Solver, k: int | None, outcome: str, started: float | None = None) -> None:

@@ -25,8 +25,9 @@ MOST_TERMS = 40  # a target that needs more is not a matter of a few interaction
 _TESTED = 8  # the strongest of a scan: all pay for the whole scan, so that testing several costs nothing
 _EQUATIONS_SHARE = 0.05  # of the budget, for a parity without noise before anything is scanned
 _MOST_EQUATIONS = 6000  # columns
-# Of the budget, for one complete scan before samples are considered.
-_PAIRS_SHARE, _TRIPLES_SHARE, _LARGER_SHARE = 0.25, 0.2, 0.04
+# Of the budget, for one complete scan before samples are considered. Columns and pairs come first whatever they cost,
+# if the budget pays for them at all: no sampler is surer.
+_PAIRS_SHARE, _TRIPLES_SHARE, _LARGER_SHARE = 1.0, 0.2, 0.04
 _MEMORY = 2**31
 _LONG = 2.0  # nominal seconds from which a scan uses all cores
 _EXPLAINED = 0.96  # a correlation above which hardly a row in fifty is left to explain
@@ -57,6 +58,8 @@ def _run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomSta
     if solver == "attention":
         _attend(known, diary, random)
         return
+    # Equations first: where a parity has no noise they solve it whatever its size, and a rank test says at once whether
+    # they can. Then what is complete, then what is sampled, and after every term all of it again.
     if solver in ("auto", "elimination") and not known.target.measured:
         _without_noise(known, diary, random)
     scanner = Scanner(known.table)
@@ -64,18 +67,60 @@ def _run(known: Known, diary: Diary, solver: Solver, random: np.random.RandomSta
         diary.complete.clear()
         if solver in ("auto", "exhaustive") and _scan(known, diary, scanner):
             continue
-        settled = known.explained > _EXPLAINED and solver == "auto"
-        if settled or known.target.measured:
+        if known.explained > _EXPLAINED and solver == "auto":
             return
-        if not Sampler(known, diary, random, scanner, solver).climb():
-            return
+        # Samplers know two classes only, and stop where few rows leave them nothing to do. What is left of the budget
+        # is then spent on complete scans, so that no size is left out that it pays for.
+        if not known.target.measured and Sampler(known, diary, random, scanner, solver).climb():
+            continue
+        if solver not in ("auto", "exhaustive") or not _scan_rest(known, diary, scanner):
+            break
     diary.full = len(known.accepted) >= MOST_TERMS
+    if diary.full:
+        diary.complete.clear()
+        _scan(known, diary, scanner)  # nothing is accepted any more, but what is left over is known, or that nothing is
+    _leave_out(known, diary)
 
 
-def scan_all(known: Known, scanner: Scanner, k: int, cost: float) -> list[BitSet]:
-    """Scan all sets of k questions, on all cores where that is long."""
+def _open_sizes(known: Known, diary: Diary) -> dict[int, float]:
+    """Return the sizes that were not scanned completely given all terms, and the nominal seconds of such a scan."""
+    bits, rows = len(known.table.bits), known.rows
+    sizes = [k for k in known.sizes if k not in diary.complete and not known.hopeless(k)]
+    return {k: scan.seconds(bits, k, rows) for k in sizes}
+
+
+def _scan_rest(known: Known, diary: Diary, scanner: Scanner) -> bool:
+    """Scan what samples did not finish, smallest first, as far as the budget goes; say whether a term was accepted.
+
+    Once a term is found little more is spent, and nothing is scanned here.
+    """
+    for k, cost in _open_sizes(known, diary).items():
+        unfinished = known.target.measured or k in diary.left_out
+        if unfinished and diary.found_after is None and cost <= diary.budget.left:
+            if scan_size(known, diary, scanner, k, cost):
+                return True
+            diary.left_out.pop(k, None)
+    return False
+
+
+def _leave_out(known: Known, diary: Diary) -> None:
+    """Write down the sizes that nobody finished: those of a measured target, or after a term with the last second."""
+    if known.target.measured or diary.budget.left <= 0:
+        for k, cost in _open_sizes(known, diary).items():
+            diary.left_out.setdefault(k, cost)
+
+
+def scan_size(known: Known, diary: Diary, scanner: Scanner, k: int, cost: float) -> bool:
+    """Scan all sets of k questions, on all cores where that is long; say whether a term was accepted."""
+    budget, started = diary.budget, diary.budget.spent
+    budget.report(f"all sets of {k} columns" if k > 1 else "columns one by one")
     with threads(None if cost > _LONG else 1):
-        return scanner.strongest(k, known.residuals, known.variance)
+        found = scanner.strongest(k, known.residuals, known.variance)
+    budget.charge(cost)
+    if consider(known, diary, "exhaustive", found, started):
+        return True
+    diary.complete.add(k)
+    return False
 
 
 def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitSet], started: float) -> bool:
@@ -92,7 +137,10 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
             continue
         seen.add(candidate.interaction)
         if known.significant(candidate):
-            _accept(known, diary, candidate, started)
+            if diary.full:
+                diary.left_over = candidate
+            else:
+                _accept(known, diary, candidate, started)
             return True
         diary.rejected(candidate)
         best = candidate if best is None or candidate.log_p < best.log_p else best
@@ -104,7 +152,8 @@ def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitS
 def _accept(known: Known, diary: Diary, candidate: Candidate, started: float) -> None:
     known.accept(candidate)
     diary.budget.charge(known.accept_seconds())
-    diary.complete.clear()  # what was scanned was scanned without it
+    for searched in (diary.complete, diary.reached, diary.left_out):
+        searched.clear()  # what was scanned was scanned without it
     if diary.found_after is None and candidate.k in known.sizes:
         diary.found_after = diary.budget.spent
     diary.note(candidate.solver, candidate.k, f"found: {_columns(candidate)}, {p_text(candidate.log_p)}", started)
@@ -119,18 +168,16 @@ def _scan(known: Known, diary: Diary, scanner: Scanner) -> bool:
     bits, rows, budget = len(known.table.bits), known.rows, diary.budget
     sizes = [k for k in sorted({*known.before, *known.sizes}) if not known.hopeless(k)]
     for k in sizes:
-        cost, started = scan.seconds(bits, k, rows), budget.spent
+        cost = scan.seconds(bits, k, rows)
         share = _PAIRS_SHARE if k <= 2 else _TRIPLES_SHARE if k == 3 else _LARGER_SHARE
         if cost > min(share * budget.seconds, budget.left) and k > 1:
+            diary.pairs_budget = budget.spent + cost if k == 2 else diary.pairs_budget
             continue
+        # One transform has all larger sizes: where it costs less than they do one by one, the first of them takes it.
         if k > 2 and _spectrum_is_cheaper(known, diary, [size for size in sizes if size > 2]):
             return _scan_spectrum(known, diary, [size for size in sizes if size > 2])
-        budget.report(f"all sets of {k} columns" if k > 1 else "columns one by one")
-        found = scan_all(known, scanner, k, cost)
-        budget.charge(cost)
-        if consider(known, diary, "exhaustive", found, started):
+        if scan_size(known, diary, scanner, k, cost):
             return True
-        diary.complete.add(k)
     larger = [k for k in sizes if k > 2 and k not in diary.complete]
     return bool(larger) and _spectrum_is_cheaper(known, diary, larger) and _scan_spectrum(known, diary, larger)
 

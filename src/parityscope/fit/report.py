@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from parityscope.core.cells import as_text
 from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.files import TableFit
@@ -100,7 +101,7 @@ def interaction_figure(fitted: TableFit) -> Figure:
         axes.text(0.5, 0.5, "nothing found", ha="center", va="center", fontsize=14)
         axes.set_axis_off()
         return figure
-    label = fitted.target if fitted.classes is None else f"share of {fitted.target} = {fitted.classes[1]}"
+    label = _plain(fitted.target if fitted.classes is None else f"share of {fitted.target} = {fitted.classes[1]}")
     width = max(6.0 if _is_map(one) else min(14.0, 1.5 + 0.35 * len(one.truth_table)) for one in findings)
     figure, grid = new_figure(max(6.0, width), 4.5 * len(findings), len(findings), squeeze=False)
     for place, (finding, axes) in enumerate(zip(findings, grid[:, 0], strict=True)):
@@ -108,7 +109,7 @@ def interaction_figure(fitted: TableFit) -> Figure:
             _map(figure, axes, finding, label)
         else:
             _bars(axes, finding, label)
-        axes.set_title(_title(place, finding, len(findings)), wrap=True)
+        axes.set_title(_plain(_title(place, finding, len(findings))), wrap=True)
     return figure
 
 
@@ -116,6 +117,11 @@ def _title(place: int, finding: Term, panels: int) -> str:
     names = " × ".join(finding.columns)
     accuracy = "" if math.isnan(finding.accuracy) else f": held-out accuracy {finding.accuracy:.3f}"
     return f"{names}{accuracy}" if panels == 1 else f"{place + 1}. {names}: {finding.share:.0%} of what is explained"
+
+
+def _plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is: it would typeset what stands between dollars."""
+    return as_text(text).replace("$", r"\$")
 
 
 def _is_map(finding: Term) -> bool:
@@ -142,12 +148,12 @@ def _map(figure: Figure, axes: Axes, finding: Term, label: str) -> None:
     low, high = (0.0, 1.0) if min(known) >= 0 and max(known) <= 1 else (min(known), max(known))
     image = axes.imshow(grid, cmap=HEAT, vmin=low, vmax=high, aspect="auto")
     axes.set(
-        xlabel=second,
-        ylabel=first,
+        xlabel=_plain(second),
+        ylabel=_plain(first),
         xticks=range(len(columns)),
-        xticklabels=columns,
+        xticklabels=[_plain(one) for one in columns],
         yticks=range(len(rows)),
-        yticklabels=rows,
+        yticklabels=[_plain(one) for one in rows],
     )
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -163,8 +169,8 @@ def _bars(axes: Axes, finding: Term, label: str) -> None:
     if label.startswith("share"):
         axes.set_ylim(0, 1)
     if len(table) <= _NAMED_BARS:
-        names = ["\n".join(cell["values"].values()) for cell in table]
+        names = ["\n".join(map(_plain, cell["values"].values())) for cell in table]
         axes.set_xticks(range(len(table)), names, fontsize=8)
-        axes.set_xlabel(" / ".join(table[0]["values"]) + "  (top to bottom)")
+        axes.set_xlabel(_plain(" / ".join(table[0]["values"])) + "  (top to bottom)")
     else:
-        axes.set(xticks=[], xlabel=f"all {len(table)} combinations of {', '.join(table[0]['values'])}")
+        axes.set(xticks=[], xlabel=_plain(f"all {len(table)} combinations of {', '.join(table[0]['values'])}"))

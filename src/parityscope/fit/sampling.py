@@ -24,18 +24,21 @@ from parityscope.fit.solvers.collision_plan import GRID, SIZES, Books, plan_for
 from parityscope.fit.solvers.elimination import Eliminator
 from parityscope.fit.solvers.scan import BitSet, Scanner
 
-LADDER = (0.9, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
+_LADDER = (0.9, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 _LOW_NOISE = (1.0, 0.97, 0.93, 0.85, 0.75)
 _USUAL = 4  # larger interactions are rare: with k open they get their strong rungs, and what is cheap
 _STRONG = 0.9
 _AT_FIRST = 0.3  # a rung is first climbed to where it misses so often: most parities are met by then
 _CHEAP_SHARE = 0.01  # of the budget
 _AFTERWARDS_SHARE = 0.03  # for samples after the first term, however early that was found
+_LONG_SHARE = 0.1  # beyond, the first term took long
 _WHOLE_SHARE = 0.05  # for a step after which nothing is left to do for its size
 _MOST_OF_IT = 0.7  # a correlation above which half of the variance is explained
+_LITTLE_OF_IT = 0.3  # a correlation below which less than a tenth is
+_LITTLE_SHARE = 0.5  # of the budget, for samples while terms explain little
 _CLASS_ROWS = 96  # a collision search draws filter rows and keys from either class
 _MOST_EQUATIONS = 6000  # columns
-EVEN = 0.2  # a parity of balanced columns has a mean within this
+_EVEN = 0.2  # a parity of balanced columns has a mean within this
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Sampler:
         return self._balanced[0]
 
     @cached_property
-    def skew(self) -> float:
+    def _skew(self) -> float:
         """The largest |mean| of a question."""
         ones = np.bitwise_count(self.rows.words).sum(axis=0, dtype=np.int64)
         return float(np.abs(1 - 2 * ones / self.rows.rows).max())
@@ -83,10 +86,9 @@ class Sampler:
         """Take the cheapest step again and again, as long as it is worth its price; say whether a term was accepted."""
         while self.diary.budget.left > 0:
             steps = [self._cheapest(k) for k in self.sizes if self.met(k) > self.target(k)]
-            worth = [step for step in steps if step is not None and self._worth(step)]
-            if not worth:
+            step = min((one for one in steps if one), key=lambda one: (one.seconds, one.k), default=None)
+            if step is None:
                 break
-            step = min(worth, key=lambda one: (one.seconds, one.k))
             if step.work():
                 return True
         for k in self.sizes:
@@ -124,18 +126,24 @@ class Sampler:
         if math.isinf(step.seconds) or (step.solver == "exhaustive" and step.seconds > budget.left):
             return False
         if found_after is not None:
-            # Others may share the target: as much again is spent on them as the first took, less where little is left.
+            # Others may share the target, if much of it is left: as much again is spent on them as the first took while
+            # that is little, and after a long search a quarter of it.
             extra = _AFTERWARDS_SHARE * budget.seconds
             if self.known.explained < _MOST_OF_IT:
-                extra = max(extra, found_after)
+                long_search = max(_LONG_SHARE * budget.seconds, found_after / 4)
+                extra = max(extra, min(found_after, long_search))
+            # A weak column, true or by chance, comes within milliseconds: it must not end the search for what decides.
+            if self.known.explained < _LITTLE_OF_IT:
+                extra = max(extra, _LITTLE_SHARE * budget.seconds)
             return budget.spent + step.seconds <= found_after + extra
         usual = self.known.k_is_known or step.k <= _USUAL or step.rho >= _STRONG
         share = _WHOLE_SHARE if step.rho == 0 else _CHEAP_SHARE
         return usual or step.seconds <= share * budget.seconds
 
     def _cheapest(self, k: int) -> Step | None:
-        """Return the cheapest step of a size; a complete scan is preferred up to twice its price."""
-        return min(self._steps(k), key=lambda step: step.seconds / (2 if step.rho == 0 else 1), default=None)
+        """Return the cheapest step of a size that is worth it; a complete scan is preferred up to twice its price."""
+        worth = [step for step in self._steps(k) if self._worth(step)]
+        return min(worth, key=lambda step: step.seconds / (2 if step.rho == 0 else 1), default=None)
 
     def _steps(self, k: int, *, whole: bool = False) -> list[Step]:
         """Return what could be done next for k columns; with `whole`, what would finish them."""
@@ -146,7 +154,7 @@ class Sampler:
         shares = (MISSED,) if whole else (_AT_FIRST, MISSED)
         enough = min(self.rows.first, self.rows.second) >= _CLASS_ROWS and known.table.columns >= 2 * k
         if solver in ("auto", "collision") and k in SIZES and enough:
-            rungs = self._rungs(k, () if whole else LADDER, shares)
+            rungs = self._rungs(k, () if whole else _LADDER, shares)
             steps += [self._collision(k, rho, share) for rho, share in rungs]
         single = known.table.columns == len(known.table.bits) <= _MOST_EQUATIONS
         if (solver == "elimination" or (solver == "auto" and k > 1)) and single:
@@ -170,21 +178,14 @@ class Sampler:
         return consider(self.known, self.diary, solver, proposed, started)
 
     def _scan(self, k: int, cost: float) -> bool:
-        started = self.diary.budget.spent
-        self.diary.budget.report(f"all sets of {k} columns")
-        from parityscope.fit.loop import scan_all
+        from parityscope.fit.loop import scan_size  # the loop calls this module
 
-        found = scan_all(self.known, self.scanner, k, cost)
-        self.diary.budget.charge(cost)
-        if self._consider("exhaustive", found, started):
-            return True
-        self.diary.complete.add(k)
-        return False
+        return scan_size(self.known, self.diary, self.scanner, k, cost)
 
     def collider(self, k: int) -> Collider:
         """Return the collision search for parities of k columns."""
         if k not in self.colliders:
-            books = Books(self.rows.first, self.rows.second, min(0.9, max(EVEN, self.skew**k)))
+            books = Books(self.rows.first, self.rows.second, min(0.9, max(_EVEN, self._skew**k)))
             floor = 0.9 * self.target(k)  # a little weaker here may still be significant in all rows
             self.colliders[k] = Collider(self.rows, self.known.table.owner, books, self.random, floor)
         return self.colliders[k]
@@ -193,7 +194,15 @@ class Sampler:
         collider, columns = self.collider(k), self.known.table.columns
         # Filter rows come half from either class: the smaller one decides how many there can be.
         rows = 2 * min(self.rows.first, self.rows.second)
-        plan = plan_for(columns, k, rows, rho, bits_per_column=self.rows.bits / columns)
+        plan = plan_for(
+            columns,
+            k,
+            rows,
+            rho,
+            bits_per_column=self.rows.bits / columns,
+            counted=self.rows.rows,
+            uneven=collider.books.uneven,
+        )
         rounds = collider.books.rounds_for(plan, collider.split(plan), share)
 
         def work() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import re
@@ -13,24 +14,27 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 import parityscope
+from parityscope.core.cells import as_cell, as_text
 from parityscope.core.errors import InvalidInput
 from parityscope.core.files import write_atomically
 from parityscope.fit.bits.bits import Bit
 from parityscope.fit.interactions.interaction import Feature, Ramp
 from parityscope.fit.model import FittedModel, quality
 from parityscope.fit.tables.column import Kind, SearchedColumn
+from parityscope.fit.tables.prepared import usable_place
 from parityscope.fit.tables.reading import read_table
 from parityscope.fit.tables.table import DataTable, is_missing, listed
 from parityscope.fit.tables.target import spelled
 
 VERSION = 2
+_NO_CHECKSUM = "0" * 64
 
 
 class _Saved(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
 
 class SavedColumn(_Saved):
@@ -45,6 +49,15 @@ class SavedColumn(_Saved):
     kind: Kind
     words: tuple[tuple[float, str], ...] | None = None
     missing_becomes: float | None = None
+
+    @model_validator(mode="after")
+    def _check_words(self) -> SavedColumn:
+        codes = {code for code, _ in self.words or ()}
+        if len(codes) < len(self.words or ()):
+            raise ValueError("a number stands for two words")
+        if (self.kind == "text" and not codes) or (self.kind == "genotype" and not codes >= {0.0, 1.0, 2.0}):
+            raise ValueError(f"a column of kind {self.kind} needs its words")
+        return self
 
     @classmethod
     def of(cls, column: SearchedColumn) -> SavedColumn:
@@ -62,10 +75,18 @@ class SavedColumn(_Saved):
 class SavedFactor(_Saved):
     """A sign from a question about one of the model's columns (above a threshold, or one of some levels), or a ramp."""
 
-    column: int
+    column: int = Field(ge=0)
     threshold: float | None = None
-    levels: tuple[float, ...] | None = None
+    levels: tuple[float, ...] | None = Field(None, min_length=1)
     ramp: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _check_question(self) -> SavedFactor:
+        if sum(one is not None for one in (self.threshold, self.levels, self.ramp)) != 1:
+            raise ValueError("a factor has one of threshold, levels and ramp")
+        if self.ramp is not None and self.ramp[0] >= self.ramp[1]:
+            raise ValueError("a ramp rises")
+        return self
 
     @classmethod
     def of(cls, factor: Bit | Ramp, places: dict[int, int]) -> SavedFactor:
@@ -84,7 +105,7 @@ class SavedFactor(_Saved):
 class SavedFeature(_Saved):
     """A product of factors and its coefficient: what it adds to the log-odds, or to a measured target."""
 
-    factors: tuple[SavedFactor, ...]
+    factors: tuple[SavedFactor, ...] = Field(min_length=1)
     coefficient: float
 
 
@@ -100,24 +121,39 @@ class SavedModel(_Saved):
     version: int = VERSION
     made_by: str
     data: str
-    rows: int
+    rows: int = Field(ge=1)
     target: str
     classes: tuple[str, str] | None = None  # None for a measured target
     share: float  # of the second class, or the mean
-    held_out_accuracy: float  # R² of a measured target
+    held_out_accuracy: float = Field(le=1)  # R² of a measured target
     guarantee: str
     terms: tuple[str, ...]  # in words
     columns: tuple[SavedColumn, ...]
     constant: float
     features: tuple[SavedFeature, ...]
+    checksum: str = ""  # of the file without it
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> SavedModel:
+        if any(factor.column >= len(self.columns) for feature in self.features for factor in feature.factors):
+            raise ValueError(f"a factor is of a column beyond the {len(self.columns)} that there are")
+        if len({(column.name, column.kind) for column in self.columns}) < len(self.columns):
+            raise ValueError("a column is there twice")
+        if self.classes is not None:
+            if self.classes[0] == self.classes[1]:
+                raise ValueError("the two classes are one")
+            if not (0 <= self.share <= 1 and self.held_out_accuracy >= 0):
+                raise ValueError("shares and accuracies lie between 0 and 1")
+        return self
 
     @classmethod
     def read(cls, path: Path) -> SavedModel:
         """Return the model in a file."""
         if not path.is_file():
             raise InvalidInput(f"there is no file {path}")
+        content = path.read_bytes()
         try:
-            model = cls.model_validate_json(path.read_bytes())
+            model = cls.model_validate_json(content)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
@@ -128,14 +164,19 @@ class SavedModel(_Saved):
             raise InvalidInput(
                 f"{path} is a model of version {model.version}: this parityscope reads version {VERSION}"
             )
-        return model
+        if model.checksum != _checksum(content, model.checksum):
+            raise InvalidInput(f"{path} is not as `fit --save` wrote it, its checksum does not fit: fit once more")
+        return model.model_copy(update={"checksum": ""})
 
     def write(self, path: Path) -> None:
         """Write the model, whole or not at all."""
-        text = self.model_dump_json(indent=2, exclude_none=True)
+        marked = self.model_copy(update={"checksum": _NO_CHECKSUM})
+        text = marked.model_dump_json(indent=2, exclude_none=True)
         # A list of numbers or words is one line; no string has a line break of its own in JSON.
         text = re.sub(r"\[\n\s+([^\[\]{}]*?)\n\s+\]", lambda found: "[" + re.sub(r"\n\s+", " ", found[1]) + "]", text)
-        write_atomically(path, text.encode() + b"\n")
+        content = text.encode() + b"\n"
+        checksum = _checksum(content, _NO_CHECKSUM)
+        write_atomically(path, content.replace(_NO_CHECKSUM.encode(), checksum.encode()))
 
     def expected(self, columns: Sequence[ndarray], rows: int) -> ndarray:
         """Return P(second class), or the expected target, of every row, from the numbers of the model's columns."""
@@ -143,6 +184,12 @@ class SavedModel(_Saved):
         coefficients = np.array([self.constant, *(one.coefficient for one in self.features)])
         model = FittedModel(tuple(features), coefficients, self.classes is None)
         return model.expected(dict(enumerate(columns)), rows)
+
+
+def _checksum(content: bytes, checksum: str) -> str:
+    """Return a hash of a file in which zeros stand for its checksum."""
+    blank = content.replace(checksum.encode(), _NO_CHECKSUM.encode()) if checksum else content
+    return hashlib.sha256(blank).hexdigest()
 
 
 def saved_model(model: FittedModel, columns: Sequence[SearchedColumn], **known: Any) -> SavedModel:
@@ -190,9 +237,9 @@ class Predictions:
             writer.writerow(["prediction"])
             writer.writerows([[one or ""] for one in self.classes])
             return written.getvalue()
-        writer.writerow(["prediction", f"P({self.model.target} = {self.model.classes[1]})"])
+        writer.writerow(["prediction", f"P({as_text(self.model.target)} = {as_text(self.model.classes[1])})"])
         for name, share in zip(self.classes, self.probability.tolist(), strict=True):
-            writer.writerow(["", ""] if name is None else [name, f"{share:.6g}"])
+            writer.writerow(["", ""] if name is None else [as_cell(as_text(name)), f"{share:.6g}"])
         return written.getvalue()
 
     def to_json(self) -> dict[str, Any]:
@@ -240,7 +287,7 @@ def predict_file(
 
 def _numbers(column: SearchedColumn, table: DataTable, path: Path) -> ndarray:
     """Return a column of a new file in the model's numbers."""
-    place = table.names.index(column.name)
+    place = usable_place(table, column.name, path)
     values = table.column(place)
     if column.kind == "missing":
         return column.numbers(values)
@@ -256,7 +303,7 @@ def _numbers(column: SearchedColumn, table: DataTable, path: Path) -> ndarray:
 
 def _accuracy(model: SavedModel, table: DataTable, probability: ndarray, threshold: float) -> float | None:
     """Return how often the prediction is right, of the rows that have both it and a class."""
-    if model.target not in table.names:
+    if model.target not in table.names or model.target in table.left_out:
         return None
     place = table.names.index(model.target)
     values = table.column(place)

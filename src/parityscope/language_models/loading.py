@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,8 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
     """
     if dtype not in _DTYPES:
         raise InvalidInput(f"unknown dtype {dtype!r}: choose one of {', '.join(_DTYPES)}")
+    if not name:
+        raise InvalidInput("the name of the model is empty: give a folder, a .gguf file or a name on the hub")
     place, options = _place(name)
     if "gguf_file" in options:
         with naming_the_extra():
@@ -82,7 +85,7 @@ def load_language_model(name: str, *, dtype: str = "float32", device: str = "cpu
             network = AutoModelForCausalLM.from_pretrained(
                 place, dtype=_DTYPES[dtype], attn_implementation="eager", **options, **_unpacking(options)
             )
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, struct.error) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InvalidInput(f"cannot load a causal language model from {name}: {first_line}") from None
     if "gguf_file" in options:

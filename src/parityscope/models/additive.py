@@ -12,7 +12,7 @@ A model qualifies when its prediction depends on the bits only through S = offse
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
@@ -37,15 +37,6 @@ class AdditiveScore(NamedTuple):
     readout: Readout
 
 
-@runtime_checkable
-class AdditiveModel(Protocol):
-    """A model that can name its additive score, or say None when it has none."""
-
-    def additive_score(self) -> AdditiveScore | None:
-        """Return the score's weights, offset and readout."""
-        ...
-
-
 def additive_score(model: object) -> AdditiveScore | None:
     """Return the model's additive score, or None when it offers none.
 
@@ -55,7 +46,9 @@ def additive_score(model: object) -> AdditiveScore | None:
     >>> additive_score(ParityTransformer(n=4, k=2, full_matrix=True)) is additive_score(FFNN1(4, 2)) is None
     True
     """
-    named = model.additive_score() if isinstance(model, AdditiveModel) else None
+    # Not by isinstance: to check a protocol takes as long as a small model's whole forward pass.
+    name_score = getattr(model, "additive_score", None)
+    named = name_score() if callable(name_score) else None
     if named is None:
         return None
     if not isinstance(named, tuple) or len(named) != len(AdditiveScore._fields):

@@ -6,7 +6,7 @@ What a paper is here: a name, a title, and which files hold its figures and its 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Paper:
     figures: Mapping[str, str]  # the file in `figures/` of every figure id, in the order of the report
     claims: Mapping[str, tuple[str, ...]]  # the ids in every file of `claims/`, in the order of its `CLAIMS`
     shown: Mapping[str, tuple[str, ...]]  # by a figure; a claim that is called like a figure is not listed
+    # Claims that quote others than its authors, by whom: they are counted apart.
+    not_its_own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provenance: str = ""  # the texts it is known through, where that is not its own; shown with its verdicts
 
     @property

@@ -27,6 +27,8 @@ from parityscope.papers.registry import figure_of, named_claims
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.records.code import code_of_value
 
+WHERE_TESTED = "where tested"  # what stands beside a verdict where not every clause could be decided
+
 
 def _no_rows(figure_id: str) -> Sequence[Row[Any, Any]]:
     return ()
@@ -174,9 +176,15 @@ class Claim:
     corrected : str or None
         A form that is true where the printed one is not; its clauses are marked `corrected`. It is what the authors
         meant if `misprint` is given, and otherwise ours: what is true instead.
+    reading : str
+        What the other form is, where it is neither: another reading of the printed words, such as "read with “or”".
     misprint : str
         Why the authors plainly meant the corrected form, by their own text: a use of it, a proof of it. Only then is a
         statement that fails as printed, and holds as corrected, a misprint.
+    qualifier : str
+        What stands beside every verdict on it: whose reading was tested, of what it speaks, what it leaves unjudged.
+    hangs_on : str or None
+        The quantity of the clause that carries the statement: while it is open the statement does not hold.
     sizes : PaperSizes or None
         Of a statement about a figure, the paper's sizes; rows of other sizes leave the statement open.
     proof : str or None
@@ -201,7 +209,10 @@ class Claim:
     reads_figure: bool = False
     needs: Callable[[Context], Sequence[Config]] = _no_configs
     corrected: str | None = None
+    reading: str = ""
     misprint: str = ""
+    qualifier: str = ""
+    hangs_on: str | None = None
     sizes: PaperSizes | None = None
     proof: str | None = None
     replay: Mapping[str, SecondRoute] | None = None
@@ -233,6 +244,7 @@ class Claim:
         """Return a hash of the statement, its criterion and all source that decides its verdict."""
         words = [self.statement, self.corrected, self.proof, self.where, self.figure]
         words += [self.printed, self.hypotheses, self.ours, self.misprint]
+        words += [one for one in (self.reading, self.qualifier, self.hangs_on) if one]
         decided_by = [rule, judge, self.measure, self.needs, list((self.replay or {}).items()), self.sizes]
         return code_of_value([words, list(self.clauses), decided_by])
 
@@ -255,7 +267,9 @@ class CorrectedNumbers(Numbers):
 
     statement: str
     verdict: Verdict
-    as_meant: bool  # by the authors' own text; otherwise it is ours
+    as_meant: bool  # by the authors' own text; otherwise it is ours, or
+    reading: str = ""  # another reading of the printed words
+    qualifier: str = ""  # "where tested", where clauses of it are only seen
 
 
 class ClaimNumbers(Numbers):
@@ -269,7 +283,7 @@ class ClaimNumbers(Numbers):
     hypotheses: str = ""
     ours: str = ""
     verdict: Verdict
-    qualifier: str = ""  # what stands beside the verdict: "where tested", "at these sizes: …"
+    qualifier: str = ""  # what stands beside the verdict: "in our reading", "where tested", "at these sizes: …"
     misprint: str = ""
     sizes: str = ""
     criterion: Criterion
@@ -293,6 +307,7 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
     judged = list(zip(claim.clauses, verdicts, strict=True))
     printed = [one for clause, one in judged if not clause.corrected]
     corrected = [one for clause, one in judged if clause.corrected]
+    verdict = _verdict(claim, judged)
     return ClaimNumbers(
         id=claim.id,
         paper=claim.paper,
@@ -301,8 +316,8 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         printed=claim.printed,
         hypotheses=claim.hypotheses,
         ours=claim.ours,
-        verdict=_verdict(claim, printed, corrected),
-        qualifier=_qualifier(printed, differing),
+        verdict=verdict,
+        qualifier=", ".join(filter(None, (claim.qualifier, _qualifier(verdict, printed, differing)))),
         misprint=claim.misprint,
         sizes="" if claim.sizes is None else claim.sizes.printed,
         criterion=Criterion.of([clause for clause in claim.clauses if not clause.corrected]),
@@ -310,7 +325,14 @@ def check(claim: Claim, context: Context) -> ClaimNumbers:
         clauses=tuple(_clause_numbers(clause, found.measured[clause.quantity], one) for clause, one in judged),
         corrected=None
         if claim.corrected is None
-        else CorrectedNumbers(statement=claim.corrected, verdict=judge(corrected), as_meant=bool(claim.misprint)),
+        else CorrectedNumbers(
+            statement=claim.corrected,
+            verdict=judge(corrected),
+            as_meant=bool(claim.misprint),
+            reading=claim.reading,
+            # What both forms say, and was only seen, stands among the printed clauses.
+            qualifier=WHERE_TESTED if any(one.refuting is None for one in claim.clauses) else "",
+        ),
         proof=claim.proof,
         number=found.number,
         tried=found.tried,
@@ -345,25 +367,32 @@ def _measured(claim: Claim, context: Context) -> tuple[Measurement, _Refuted, st
     return found, refuted, differing
 
 
-def _verdict(claim: Claim, printed: Sequence[ClauseVerdict], corrected: Sequence[ClauseVerdict]) -> Verdict:
+def _verdict(claim: Claim, judged: Sequence[tuple[Clause, ClauseVerdict]]) -> Verdict:
     """Return the verdict on the printed form, where a proof and the authors' evidence for a misprint count."""
+    printed = [one for clause, one in judged if not clause.corrected]
     if claim.proof and set(printed) == {"holds"}:
         return "proved"
     refuted = "fails" in printed and "unconfirmed" not in printed
-    return "misprint" if claim.misprint and refuted and set(corrected) == {"holds"} else judge(printed)
+    if claim.misprint and refuted and {one for clause, one in judged if clause.corrected} == {"holds"}:
+        return "misprint"
+    found = judge(printed)
+    undecided = any(clause.quantity == claim.hangs_on and one == "open" for clause, one in judged)
+    return "open" if found == "holds" and undecided else found
 
 
-def _qualifier(printed: Sequence[ClauseVerdict], differing: str) -> str:
-    """Say what must stand beside the verdict: that clauses are open, or what other sizes than the paper's showed.
+def _qualifier(verdict: Verdict, printed: Sequence[ClauseVerdict], differing: str) -> str:
+    """Say what must stand beside the verdict: that clauses are open or only seen, or what other sizes showed.
 
-    >>> _qualifier(["holds", "open"], ""), _qualifier(["seen", "not seen", "seen"], "n = 14 for 20")
+    >>> _qualifier("holds", ["holds", "open"], ""), _qualifier("open", ["seen", "not seen", "seen"], "n = 14 for 20")
     ('where tested', 'at these sizes (n = 14 for 20): of 3 clauses 2 seen, 1 not seen')
+    >>> _qualifier("holds", ["holds", "seen"], "")
+    'where tested'
     """
     if differing:
         counts = {one: printed.count(one) for one in ("seen", "not seen", "open")}
         said = [f"{count} {one}" for one, count in counts.items() if count]
         return f"at these sizes ({differing}): of {len(printed)} clause{'s' * (len(printed) > 1)} {', '.join(said)}"
-    return "where tested" if "open" in printed and judge(printed) in ("holds", "in part") else ""
+    return WHERE_TESTED if {"open", "seen"} & {*printed} and verdict in ("holds", "in part") else ""
 
 
 def _clause_numbers(clause: Clause, measured: Measured, verdict: ClauseVerdict) -> ClauseNumbers:

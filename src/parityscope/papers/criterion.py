@@ -17,7 +17,8 @@ from parityscope.records import Numbers
 Verdict = Literal["proved", "holds", "misprint", "in part", "fails", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 # "unconfirmed": the number refutes the clause, but no second route confirms a counterexample. "seen" and "not seen"
-# stand for holds and fails where a figure was not run at the paper's own sizes.
+# stand for holds and fails where a figure was not run at the paper's own sizes; "seen" also for a clause that nothing
+# computed could have refuted.
 ClauseVerdict = Literal["holds", "fails", "open", "unconfirmed", "seen", "not seen"]
 CLAUSE_VERDICTS: tuple[ClauseVerdict, ...] = get_args(ClauseVerdict)
 
@@ -163,7 +164,8 @@ def rule(
     """Return the verdict on every clause.
 
     A clause fails only if its quantity is among the `confirmed`, those with a counterexample that a second route
-    confirms. A figure whose rows are not of the paper's own sizes shows a clause or does not; it decides nothing.
+    confirms. A figure whose rows are not of the paper's own sizes shows a clause or does not; it decides nothing. Nor
+    does a number that could not have refuted its clause.
     """
     missing = [clause.quantity for clause in clauses if clause.quantity not in measured]
     if missing:
@@ -172,19 +174,22 @@ def rule(
     if not own_sizes:
         seen: dict[ClauseVerdict, ClauseVerdict] = {"holds": "seen", "fails": "not seen"}
         return [seen.get(one, one) for one in found]
-    return [
-        "unconfirmed" if one == "fails" and clause.quantity not in confirmed else one
-        for clause, one in zip(clauses, found, strict=True)
-    ]
+    return [_ruled(one, clause, clause.quantity in confirmed) for clause, one in zip(clauses, found, strict=True)]
+
+
+def _ruled(found: ClauseVerdict, clause: Clause, confirmed: bool) -> ClauseVerdict:
+    if found == "holds" and clause.refuting is None:
+        return "seen"
+    return "unconfirmed" if found == "fails" and not confirmed else found
 
 
 def judge(found: Collection[ClauseVerdict]) -> Verdict:
     """Return the verdict on a statement by those on its clauses.
 
-    It fails only with a clause that fails, in part only if another one holds. Clauses that are open leave a statement
-    that otherwise holds as it is; a refutation that is not confirmed leaves it open.
+    It fails only with a clause that fails, in part only if another one holds. Clauses that are open or only seen leave
+    a statement that otherwise holds as it is; a refutation that is not confirmed leaves it open.
 
-    >>> judge(["fails", "open"]), judge(["fails", "holds"]), judge(["holds", "open"]), judge(["holds", "unconfirmed"])
+    >>> judge(["fails", "seen"]), judge(["fails", "holds"]), judge(["holds", "open"]), judge(["holds", "unconfirmed"])
     ('fails', 'in part', 'holds', 'open')
     """
     if "fails" in found:

@@ -35,6 +35,17 @@ def fresh(count: int) -> range:
     return range(1000, 1000 + count)
 
 
+def own_size_of(figure: PaperFigure) -> Sequence[Config]:
+    """Return a figure's configs of the paper's own size: they take hours, and a command of their own computes them.
+
+    >>> from parityscope.papers.registry import load_figure
+    >>> len(own_size_of(load_figure("W-figure-8"))), len(own_size_of(load_figure("H1-success")))
+    (5, 0)
+    """
+    configs: Sequence[Config] = getattr(figure, "OWN_SIZE", ())
+    return configs
+
+
 class ResultTable(NamedTuple):
     """The numbers a figure shows, as text."""
 
@@ -81,7 +92,9 @@ class PaperFigure(Protocol):
 
     The rows that `plot`, `table` and `findings` get are typed by the configs: `Row[TheConfig, ItsNumbers]`. More names
     are looked for: TIMED (rows are timings, never measured beside other work), and for figures whose rows another
-    command stores, COMMAND, that command, and STORED, the class of its configs. A file with several figures lists them
+    command stores, COMMAND, that command, and STORED, the class of its configs. Of a figure whose rows at the paper's
+    own size take hours, OWN_SIZE has their configs and OWN_COMMAND what computes them; as many as are stored are shown
+    and judged at every scale. A file with several figures lists them
     as `FIGURES`, each a `FigureSpec`.
     """
 
@@ -131,6 +144,8 @@ class FigureSpec:
     plot: Callable[[Sequence[Row[Any, Any]]], Figure]
     table: Callable[[Sequence[Row[Any, Any]]], ResultTable]
     findings: Callable[[Sequence[Row[Any, Any]]], Sequence[Finding]] = claims_say_it
+    OWN_SIZE: Sequence[Config] = ()
+    OWN_COMMAND: str = ""
 
 
 def verdicts_on(figure_id: str, claims: Iterable[ClaimNumbers]) -> list[Finding]:

@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
-from parityscope.papers import h1, h2, own, paper_of, w
+from parityscope.papers import h1, h2, k, own, paper_of, w
 
 if TYPE_CHECKING:
     from parityscope.papers.claim import Claim
     from parityscope.papers.figure import PaperFigure
 
-PAPERS = (h1.PAPER, h2.PAPER, w.PAPER, own.PAPER)
+PAPERS = (h1.PAPER, h2.PAPER, w.PAPER, k.PAPER, own.PAPER)
 
 FIGURE_IDS = tuple(figure for paper in PAPERS for figure in paper.figures)
 CLAIM_IDS = tuple(claim for paper in PAPERS for claim in paper.claim_ids)

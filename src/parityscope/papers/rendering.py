@@ -13,16 +13,16 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 
 from parityscope.papers import own
-from parityscope.papers.claim import ClaimNumbers, ClauseNumbers, CorrectedNumbers
+from parityscope.papers.claim import WHERE_TESTED, ClaimNumbers, ClauseNumbers, CorrectedNumbers
 from parityscope.papers.criterion import CLAUSE_VERDICTS, VERDICTS, ClauseVerdict, Verdict
-from parityscope.papers.figure import PaperFigure, Scale, verdicts_on
+from parityscope.papers.figure import PaperFigure, Scale, own_size_of, verdicts_on
 from parityscope.papers.registry import CLAIM_IDS, PAPERS, source_of
 from parityscope.records import Row
 
 MEANINGS: Mapping[Verdict, str] = {
     "proved": "there is a written proof, and computation agrees with it",
     "holds": "we tried to refute it within its hypotheses and did not succeed, which is no proof",
-    "misprint": "false as printed, and true in the form that the authors' own text shows they meant",
+    "misprint": "false as printed, and the form that the authors' own text shows they meant holds",
     "in part": "one clause holds and another fails",
     "fails": "refuted within its own hypotheses by a counterexample that a second route confirms",
     "open": "what was computed decides nothing",
@@ -35,6 +35,10 @@ _CLAUSES: Mapping[ClauseVerdict, tuple[str, str]] = {
     "seen": ("is seen", "are seen"),
     "not seen": ("is not seen", "are not seen"),
 }
+AS_TESTED = (
+    "the statement's own hypotheses cannot be met on a machine, or nothing computed could refute a clause, which is "
+    "then seen or left open; it was tested as its entry says"
+)
 IRREFUTABLE = "cannot be refuted here"
 OURS = own.PAPER.name
 _MOST_CLAUSES, _MOST_NUMBERS, _MOST_ROWS = 3, 24, 12
@@ -72,34 +76,55 @@ TALLIED = ("statements", *VERDICTS, IRREFUTABLE)
 
 
 def tallies(claims: Sequence[ClaimNumbers]) -> list[Tally]:
-    """Count the claims of each paper, of all papers together, and apart from them our own."""
-    by_paper = {paper.name: [claim for claim in claims if claim.paper == paper.name] for paper in PAPERS}
+    """Count the claims of each paper, of all papers together, and apart from them others' words and our own."""
+    apart = {name: ids for paper in PAPERS for name, ids in paper.not_its_own.items()}
+    authors = [claim for claim in claims if not any(claim.id in ids for ids in apart.values())]
+    by_paper = {paper.name: [claim for claim in authors if claim.paper == paper.name] for paper in PAPERS}
     ours = by_paper.pop(OURS)
     found = [Tally.of(name, own) for name, own in by_paper.items() if own]
     if len(found) > 1:
         found.append(Tally.of("the papers", [claim for own in by_paper.values() for claim in own]))
-    return [*found, Tally.of("our own", ours)] if ours else found
+    others = {name: [claim for claim in claims if claim.id in ids] for name, ids in apart.items()} | {"our own": ours}
+    return [*found, *(Tally.of(name, some) for name, some in others.items() if some)]
+
+
+def whose(claims: Sequence[ClaimNumbers]) -> tuple[int, int, int]:
+    """Return how many statements are the papers', others' words on them, and our own.
+
+    >>> whose([])
+    (0, 0, 0)
+    """
+    ours = sum(claim.paper == OURS for claim in claims)
+    quoted = {one for paper in PAPERS for ids in paper.not_its_own.values() for one in ids}
+    others = sum(claim.id in quoted for claim in claims)
+    return len(claims) - ours - others, others, ours
 
 
 def meaning_of(claim: ClaimNumbers) -> str:
     """Return what a claim's verdict means; where its clauses differ, also how many are on each side."""
     counts: Counter[str] = Counter(clause.verdict for clause in claim.clauses if not clause.corrected)
+    tested = claim.verdict == "holds" and claim.qualifier.endswith(WHERE_TESTED)
+    meaning = f"{WHERE_TESTED}: {AS_TESTED}, and not refuted" if tested else MEANINGS[claim.verdict]
     if len(counts) == 1 and claim.verdict != "open":
-        return MEANINGS[claim.verdict]
+        return meaning
     said = [f"{counts[side]} {words[counts[side] > 1]}" for side, words in _CLAUSES.items() if counts[side]]
-    return f"{MEANINGS[claim.verdict]}: of {counts.total()} clauses {', '.join(said)}"
+    return f"{meaning}: of {counts.total()} clauses {', '.join(said)}"
 
 
 def remarks(claim: ClaimNumbers) -> list[str]:
     """Return what stands beside a verdict: its qualifier, that nothing can refute it, how a corrected form fares."""
     beside = [*([claim.qualifier] if claim.qualifier else []), *([] if claim.refutable else [IRREFUTABLE])]
     if claim.corrected is not None:
-        beside.append(f"{_corrected_name(claim.corrected)}: {claim.corrected.verdict}")
+        beside.append(f"{_corrected_name(claim.corrected)}: {_corrected_verdict(claim.corrected)}")
     return beside
 
 
+def _corrected_verdict(corrected: CorrectedNumbers) -> str:
+    return ", ".join(filter(None, (corrected.verdict, corrected.qualifier)))
+
+
 def _corrected_name(corrected: CorrectedNumbers) -> str:
-    return "as meant" if corrected.as_meant else "what is true instead (ours)"
+    return corrected.reading or ("as meant" if corrected.as_meant else "what is true instead (ours)")
 
 
 def refuted_by(claim: ClaimNumbers) -> str:
@@ -232,9 +257,11 @@ def judgement_markdown(
     if not claim.refutable:
         parts[0] += f" It {IRREFUTABLE}: no outcome of this computation would have spoken against it."
     if claim.corrected is not None:
-        name = _corrected_name(claim.corrected).capitalize()
+        name = _corrected_name(claim.corrected)
+        name = name[:1].upper() + name[1:]
         why = f" Why it is meant: {plain(claim.misprint)}" if claim.misprint else ""
-        meant = f"**{name}**: *{claim.corrected.verdict}*. {plain(claim.corrected.statement)}{why}"
+        beside = f", {claim.corrected.qualifier}" if claim.corrected.qualifier else ""
+        meant = f"**{name}**: *{claim.corrected.verdict}*{beside}. {plain(claim.corrected.statement)}{why}"
         parts += [meant, _clauses(claim, corrected=True)]
     parts.append(f"**How it was computed**: {plain(claim.how)}")
     parts += [
@@ -310,7 +337,7 @@ def claims_markdown(
     """
     meanings = [f"- *{verdict}* {meaning}" for verdict, meaning in MEANINGS.items()]
     apart = f"- *{IRREFUTABLE}* counted apart: no outcome of the computation would have spoken against it"
-    parts = [counts_markdown(claims), "\n".join([*meanings, apart])]
+    parts = [counts_markdown(claims), "\n".join([*meanings, f"- *holds*, {WHERE_TESTED}: {AS_TESTED}", apart])]
     for paper in PAPERS:
         of_paper = [claim for claim in claims if claim.paper == paper.name]
         if of_paper:
@@ -351,7 +378,12 @@ def figure_markdown(
         part = f" (the first {len(shown)} of {len(lines)} rows)" if len(shown) < len(lines) else ""
         parts.append(_folded(f"its values{part}", table_markdown([plain(cell) for cell in header], shown)))
     command = getattr(figure, "COMMAND", f"parityscope reproduce {figure.ID} --scale {scale}")
-    parts.append(f"`{command}`, {duration(sum(row.seconds for row in rows))}")
+    planned = own_size_of(figure)
+    own = [row for row in rows if row.config in planned]  # compared, since a config may hold what has no hash
+    usual = sum(row.seconds for row in rows) - sum(row.seconds for row in own)
+    apart = f"; {len(own)} of {len(planned)} trainings of the paper's own size"
+    apart += f" are there (`{getattr(figure, 'OWN_COMMAND', '')}`)"
+    parts.append(f"`{command}`, {duration(usual)}{apart if planned else ''}")
     return "\n\n".join(parts)
 
 

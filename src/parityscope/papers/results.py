@@ -11,7 +11,7 @@ from typing import Any
 from parityscope.core.errors import MissingExtra
 from parityscope.papers import paper_of
 from parityscope.papers.claim import Claim, ClaimCheck, ClaimNumbers, Context, check, computed
-from parityscope.papers.figure import SCALES, PaperFigure, Scale
+from parityscope.papers.figure import SCALES, PaperFigure, Scale, own_size_of
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, PAPERS, all_claims, load_figure, named_claims
 from parityscope.records import Config, Outcome, Result, Row, Store, StoredRow
 from parityscope.runs import DecoderTraining, Training, Work
@@ -23,14 +23,14 @@ def work_of(figure: PaperFigure, scale: Scale) -> Work:
 
 
 def stored_rows(figure: PaperFigure, scale: Scale, store: Store) -> list[Row[Any, Any]]:
-    """Return the rows of a figure in the order of its configs.
+    """Return the rows of a figure in the order of its configs, and after them those of the paper's own size.
 
     A figure without configs draws what another command stored.
     """
     if not figure.CONFIGS[scale]:
         stored: type[Config] | None = getattr(figure, "STORED", None)
         return [] if stored is None else store.rows_of(stored)
-    configs = figure.CONFIGS[scale]
+    configs = [*figure.CONFIGS[scale], *own_size_of(figure)]
     found = store.row_of_each([config.row_config() for config in configs])
     return [replace(row, config=config) for config, row in zip(configs, found, strict=True) if row is not None]
 
@@ -138,6 +138,9 @@ def is_stale(row: StoredRow, store: Store) -> bool | None:
             config = claim_check(claim, config.scale, store)
     except ValueError:  # a config of today has other fields, or the claim is gone
         return True
+    own = getattr(config, "own", None)  # somebody's method in the comparison, without which there is no address
+    if own is not None and not own.loaded:
+        return None
     if config.key != row.key:
         return True
     somebodys = isinstance(config, Training) and not all(part.loaded for _, part in config.recipe.own_parts())

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from parityscope.core.cells import as_cell
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.core.files import write_atomically
 from parityscope.records.row import Row, StoredRow
@@ -172,6 +173,10 @@ def export_rows(rows: Sequence[StoredRow], path: Path, more: Mapping[str, Sequen
     elif path.suffix == ".parquet":
         write_atomically(path, _parquet({**_columns(rows), **(more or {})}))
     elif path.suffix == "":
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:  # TensorBoard writes names as UTF-8
+            raise InvalidInput(f"cannot export to {path}: the name of the folder is no text") from None
         _write_events(rows, path)
     else:
         raise InvalidInput(f"cannot export to {path}: the name ends in .csv or .parquet, or is a folder of events")
@@ -190,8 +195,8 @@ def _as_columns(table: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def _csv_of(columns: Mapping[str, Sequence[Any]]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(map(as_cell, columns))
+    writer.writerows(map(as_cell, row) for row in zip(*columns.values(), strict=True))
     return text.getvalue().encode()
 
 

@@ -21,6 +21,9 @@ ConfigT = TypeVar("ConfigT", bound=Config)
 NumbersT = TypeVar("NumbersT", bound=Numbers)
 
 
+PROCESSOR_SECONDS = "processor_seconds"  # stands among the versions: rows of earlier releases have none
+
+
 @cache
 def _current_versions() -> dict[str, str]:
     """Return the versions a row is stored with."""
@@ -53,9 +56,9 @@ class Row(Generic[ConfigT, NumbersT]):
     code : str
         The hash of the code that computed it.
     versions : mapping of str to str
-        Libraries and machine.
+        Libraries and machine, and `processor_seconds`, the time that the processor took.
     finished, seconds : float
-        When it was finished (seconds since 1970), and how long it took.
+        When it was finished (seconds since 1970), and how long it took by the clock.
 
     >>> from parityscope.papers.h1.figures.figure_1 import WorkedExample
     >>> row = Row.of(WorkedExample(), WorkedExample().run())
@@ -141,8 +144,9 @@ class Outcome:
     versions: Mapping[str, str] = field(default_factory=_current_versions)
 
     @classmethod
-    def of(cls, result: Result, seconds: float) -> Outcome:
-        """Return a result as it is stored."""
+    def of(cls, result: Result, seconds: float, processor: float | None = None) -> Outcome:
+        """Return a result as it is stored; with it the seconds that the processor took, which others do not inflate."""
         numbers = result.numbers
         plain = numbers.model_dump() if isinstance(numbers, Numbers) else numbers
-        return cls(plain, array_bytes(result.arrays), seconds)
+        measured = {} if processor is None else {PROCESSOR_SECONDS: f"{processor:.3f}"}
+        return cls(plain, array_bytes(result.arrays), seconds, versions={**_current_versions(), **measured})

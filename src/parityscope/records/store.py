@@ -195,7 +195,7 @@ class Store:
         where = where or {}
         clauses, values = [_done_or(failed)], []
         if experiment is not None:
-            clauses, values = [*clauses, "experiment = ?"], [experiment]
+            clauses, values = [*clauses, "experiment = ?"], [_json_value(experiment)]
         for name, wanted in where.items():
             options = list(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else [wanted]
             clauses.append(f"({' OR '.join(['json_extract(config, ?) IS ?'] * len(options)) or '0'})")
@@ -227,10 +227,10 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO leases VALUES (?, ?)", [(key, owner) for key in keys])
         return not others
 
-    def end_hints(self, owner: str) -> None:
-        """Withdraw what `owner` had noted and not finished."""
+    def end_hints(self, owner: str | None = None) -> None:
+        """Withdraw what `owner` had noted and not finished; without a name what anybody had, such as killed sweeps."""
         with self._database.writing() as connection:
-            connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
+            connection.execute("DELETE FROM leases WHERE owner = coalesce(?, owner)", (owner,))
 
     def damaged(self) -> dict[str, str]:
         """Return what is wrong with rows that cannot be trusted, by address; empty when all is well."""
@@ -382,8 +382,9 @@ class Database:
 
     def _stored_version(self, connection: sqlite3.Connection) -> int:
         """Return the version of the file, 0 for a new one."""
-        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        # Tables first: they and the version come in one transaction, and another process may commit it in between.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if not 0 <= version < _NO_STORE_HAS or (version == 0 and tables):
             raise DamagedStore(self.file, f"it says that it is of store version {version}")
         if version > _SCHEMA_VERSION:
@@ -403,12 +404,32 @@ def _done_or(failed: bool) -> str:
 
 
 def _json_path(name: str) -> str:
+    if '"' in name or not _is_text(name):
+        raise InvalidInput(f"no config has a field {name!r}: names of fields have no quotes")
     return "$" + "".join(f'."{part}"' for part in name.split("."))
 
 
 def _json_value(value: Any) -> Any:
     """Return a value as `json_extract` gives it: lists and objects as text without spaces."""
-    return json.dumps(value, separators=(",", ":")) if isinstance(value, list | tuple | dict) else value
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, separators=(",", ":"))
+    if isinstance(value, str) and not _is_text(value):
+        raise InvalidInput(f"no config has the value {value!r}: it is no text")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        try:
+            return float(value)  # which is what SQLite makes of such a number
+        except OverflowError:
+            raise InvalidInput(f"no config has a number of {len(str(value))} digits") from None
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Say whether a text can be written as UTF-8: half a surrogate pair cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _plain_values(row: StoredRow, arrays: bytes | None) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ _ALL = (
     EngineCard(
         "enumerate",
         "visits all 2^n inputs",
-        "every model and loss, n ≤ 26",
+        "every model, every loss and any callable of the margin, n ≤ 26",
         "2^n",
         "rounding",
     ),
@@ -64,8 +64,8 @@ _ALL = (
     EngineCard(
         "closed-form",
         "a product over positions, for sums of cosines",
-        "the cosine readout and bounded sums of cosines; hinge, squared hinge, (mean hinge)², log-correlation; biased"
-        " bits, noise",
+        "the cosine readout and bounded sums of cosines; hinge, squared hinge, squared, (mean hinge)², log-correlation;"
+        " biased bits, noise",
         "n",
         "rounding",
     ),

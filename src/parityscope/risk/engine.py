@@ -38,7 +38,7 @@ class Job:
     loss: Loss | None  # None: the share of right signs
     tolerance: float = 1e-9
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of bits."""
         return self.law.n
@@ -86,7 +86,7 @@ class Job:
     def exact(self) -> bool:
         """Whether the function of the score that is averaged is a piecewise polynomial as it is, without a fit."""
         assert self.score is not None
-        return self.loss is None or exact_pieces(self.score, self.loss.name)
+        return self.loss is None or exact_pieces(self.score, self.loss)
 
     @cached_property
     def pieces(self) -> Pieces | None:
@@ -95,7 +95,7 @@ class Job:
             return None
         if self.loss is None:
             return sign_pieces(self.score, self.reach)
-        return loss_pieces(self.score, self.loss.name, self.law.noise, self.tolerance / 2, self.reach)
+        return loss_pieces(self.score, self.loss, self.law.noise, self.tolerance / 2, self.reach)
 
 
 class Refusal(NamedTuple):

@@ -1,4 +1,4 @@
-"""Losses as functions of the margin yŷ, with their slopes and what is done to their mean."""
+"""Losses as functions of the margin yŷ, with their slopes and what is done to their mean; by name or as a callable."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from parityscope.core.errors import InvalidInput
 from parityscope.core.ties import tolerance
 
 _Elementwise = Callable[[Tensor], Tensor]
+_TRIED = (-0.93, -0.41, 0.17, 0.58, 0.89)  # margins at which a callable is tried before it is averaged
 _KINK = 1.0  # where a hinge ends
 
 
@@ -35,6 +36,7 @@ class Loss:
     accuracy_bound: _Elementwise
     kink: float | None = None  # the margin where the slope jumps
     signed: bool = False  # whether it may be negative
+    own: bool = False  # a callable of the user's: nothing is known of its rounding, its kinks and its jumps
     stretch: Callable[[Tensor, Tensor], Tensor | float] = lambda mean, error: 1.0
 
     def slope_along(self, margin: Tensor, direction: Tensor) -> Tensor:
@@ -86,6 +88,7 @@ _ALL = (
         _KINK,
         stretch=lambda mean, error: 2 * (mean.abs() + error).max(),
     ),
+    Loss("squared", lambda m: (1 - m).square(), lambda m: -2 * (1 - m), _identity, _one_minus),
     Loss(
         "logistic",
         lambda m: torch.logaddexp(torch.zeros_like(m), -m),  # torch's softplus is off by 2e-9 beyond 20
@@ -112,3 +115,78 @@ def named_loss(name: str) -> Loss:
     if name not in LOSSES:
         raise InvalidInput(f"unknown loss {name!r}: choose one of {', '.join(LOSSES)}")
     return LOSSES[name]
+
+
+AnyLoss = str | _Elementwise | Loss
+
+
+def as_loss(loss: AnyLoss) -> Loss:
+    """Return a loss by its name, or the one that a callable computes from margins; the same callable gives equal ones.
+
+    >>> def exponential(margin):
+    ...     return (-margin).exp()
+    >>> loss = as_loss(exponential)
+    >>> loss.name, loss.slope(torch.zeros(1)).tolist(), loss == as_loss(exponential)
+    ('exponential', [-1.0], True)
+    >>> as_loss(torch.sum)
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: the loss sum maps 5 margins to the shape (): return one number each
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        return named_loss(loss)
+    if not callable(loss):
+        raise InvalidInput(f"a loss is a name ({', '.join(LOSSES)}) or a callable of the margin, got {loss!r:.60}")
+    of_margin = _Own(loss)
+    _check_elementwise(of_margin)
+    return Loss(of_margin.name, of_margin, _OwnSlope(of_margin), _identity, torch.zeros_like, signed=True, own=True)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A callable, held to one finite number per margin wherever it is evaluated."""
+
+    function: _Elementwise
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __call__(self, margin: Tensor) -> Tensor:
+        try:
+            found = self.function(margin)
+        except (RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InvalidInput(f"the loss {self.name} does not take a tensor of margins: {reason}") from error
+        if not isinstance(found, Tensor) or found.shape != margin.shape:
+            got = f"the shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
+            raise InvalidInput(f"the loss {self.name} maps {margin.numel()} margins to {got}: return one number each")
+        if bool((unknown := found.isnan() & ~margin.isnan()).any()):
+            raise InvalidInput(f"the loss {self.name} is NaN at the margin {float(margin[unknown][0]):.6g}")
+        return found
+
+
+@dataclass(frozen=True)
+class _OwnSlope:
+    """The derivative of a callable, by autograd."""
+
+    of_margin: _Own
+
+    def __call__(self, margin: Tensor) -> Tensor:
+        with torch.enable_grad():
+            margin = margin.detach().requires_grad_()
+            value = self.of_margin(margin)
+            if not value.requires_grad:
+                raise InvalidInput(f"the loss {self.of_margin.name} has no derivative: compute it by torch")
+            (slope,) = torch.autograd.grad(value.sum(), margin)
+        return slope
+
+
+def _check_elementwise(loss: _Own) -> None:
+    """Refuse a function of all margins at once, such as one that divides by their mean."""
+    margins = torch.tensor(_TRIED, dtype=torch.float64)
+    together, alone = loss(margins), torch.cat([loss(one) for one in margins.split(1)])
+    if not torch.allclose(together, alone, rtol=1e-9, atol=1e-12):
+        raise InvalidInput(f"the loss {loss.name} mixes the margins of different inputs: return a function of each one")
+    _OwnSlope(loss)(margins)

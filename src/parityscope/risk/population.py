@@ -22,7 +22,7 @@ from parityscope.risk.engines.pair import Pair
 from parityscope.risk.engines.spectral import Spectral
 from parityscope.risk.engines.split.engine import Split
 from parityscope.risk.law import Problems, law_of
-from parityscope.risk.losses import Loss, named_loss
+from parityscope.risk.losses import AnyLoss, Loss, as_loss
 from parityscope.risk.means import BoundIs, Mean
 from parityscope.risk.pieces.rounding import UNIT
 
@@ -171,7 +171,7 @@ def population_risk(
     model: nn.Module,
     problem: Problems,
     *,
-    loss: str = "squared-hinge",
+    loss: AnyLoss = "squared-hinge",
     engine: str = "auto",
     tolerance: float = 1e-9,
 ) -> Risk:
@@ -184,9 +184,11 @@ def population_risk(
         names its additive score (`additive_score`, as `ParityTransformer` does) has fast engines.
     problem : Parity, sequence of Parity, or Law
         What is predicted: one problem, or one per run of the model.
-    loss : str
-        "hinge", "squared-hinge" (H1's text), "squared-mean-hinge" (H1's code), "logistic", or "log-correlation":
-        −log E[yŷ], which is infinite where label and prediction are not correlated.
+    loss : str or callable
+        "hinge", "squared-hinge" (H1's text), "squared-mean-hinge" (H1's code), "squared": (1 − yŷ)², "logistic", or
+        "log-correlation": −log E[yŷ], which is infinite where label and prediction are not correlated. Or a callable
+        that maps a tensor of margins yŷ to the losses, elementwise and differentiable by torch; the bound is then an
+        estimate.
     engine : str
         "auto" takes the cheapest engine whose error is known to meet `tolerance`; where that takes long (20 ms a run)
         or there is none, a quicker one whose bound turns out to meet it; and for H2's readout at large n the pair
@@ -209,9 +211,10 @@ def population_risk(
     >>> round(abs(risk.value.item()), 12), risk.engine
     (0.0, 'grouped')
     """
-    job = Job(model, law_of(problem), named_loss(loss), _positive(tolerance))
+    chosen = as_loss(loss)
+    job = Job(model, law_of(problem), chosen, _positive(tolerance))
     mean, name = answer(job, engine)
-    return _risk(job, mean, named_loss(loss), name)
+    return _risk(job, mean, chosen, name)
 
 
 def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:

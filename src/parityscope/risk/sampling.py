@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.problems import Parity
-from parityscope.risk.losses import Loss, named_loss
+from parityscope.risk.losses import AnyLoss, Loss, as_loss
 from parityscope.risk.population import Risk
 
 _CHUNK = 2**16
@@ -23,7 +23,7 @@ def estimated_risk(
     samples: int,
     generator: torch.Generator,
     *,
-    loss: str = "squared-hinge",
+    loss: AnyLoss = "squared-hinge",
     confidence: float = 0.95,
 ) -> Risk:
     """Return the mean loss on drawn examples; `error_bound` is the half-width of its confidence interval.
@@ -38,7 +38,7 @@ def estimated_risk(
         How many examples.
     generator : torch.Generator
         Where they come from.
-    loss : str
+    loss : str or callable
         One of the losses of `population_risk`.
     confidence : float
         How sure the interval is to contain the population's risk.
@@ -55,7 +55,7 @@ def estimated_risk(
     """
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    chosen = named_loss(loss)
+    chosen = as_loss(loss)
     total: Tensor = torch.zeros((), dtype=torch.float64)
     squares: Tensor = torch.zeros((), dtype=torch.float64)
     for start in range(0, samples, _CHUNK):

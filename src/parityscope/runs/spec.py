@@ -8,6 +8,7 @@ import linecache
 import logging
 import sys
 import time
+import tokenize
 import traceback
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,6 @@ from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-
-from pydantic import ValidationError
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.threads import single_threaded
@@ -111,15 +110,18 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
     >>> len(load_spec(path).configs)
     8
     """
-    source = path.read_text()
     try:
+        with tokenize.open(path) as file:  # as Python reads it: UTF-8 unless its first lines say otherwise
+            source = file.read()
         module = spec_module(source, str(path))
-    except Exception as error:
+    except (KeyboardInterrupt, OSError):
+        raise
+    except BaseException as error:  # also of a spec that exits
         raise InvalidInput(f"{path} cannot be run: {type(error).__name__}: {error}") from None
     configs = getattr(module, "CONFIGS", None)
     if not isinstance(configs, Sequence) or not configs or not all(isinstance(one, Config) for one in configs):
         raise InvalidInput(f"{path} needs CONFIGS, a list of at least one config (a subclass of Config)")
-    nameless = next((one for one in configs if not hasattr(one, "ROWS")), None)
+    nameless = next((one for one in configs if not isinstance(getattr(one, "ROWS", None), str)), None)
     if nameless is not None:
         raise InvalidInput(f"{type(nameless).__name__} in {path} needs ROWS, the name its rows are stored under")
     return Work(path.stem, tuple(configs), source, pack)
@@ -164,7 +166,7 @@ def check_configs_travel(work: Work) -> None:
     for config in work.configs:
         try:
             same = type(config).model_validate_json(config.model_dump_json()) == config
-        except ValidationError:
+        except ValueError:  # also of a field that JSON has no form for
             same = False
         if not same:
             raise InvalidInput(f"config {config} changes when written as JSON: use finite numbers, text, lists, dicts")
@@ -197,11 +199,12 @@ def _config(module: str, name: str, fields: str, code: str) -> Config:
 def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
     """Run configs of one class in one program; when that fails one by one, so that each fails for itself."""
     if len(configs) > 1:
-        started = time.perf_counter()
+        started, work = time.perf_counter(), time.process_time()
         try:
             results = type(configs[0]).run_batch(configs)
             seconds = (time.perf_counter() - started) / len(configs)
-            return [_outcome(config, result, seconds) for config, result in zip(configs, results, strict=True)]
+            processor = (time.process_time() - work) / len(configs)
+            return [_outcome(*one, seconds, processor) for one in zip(configs, results, strict=True)]
         except Exception:
             name = type(configs[0]).__name__
             _LOG.warning("%d configs of %s failed together and are run one by one:", len(configs), name, exc_info=True)
@@ -209,16 +212,16 @@ def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
 
 
 def _run_one(config: Config) -> Outcome:
-    started = time.perf_counter()
+    started, work = time.perf_counter(), time.process_time()
     try:
         result = config.run()
-        return _outcome(config, result, time.perf_counter() - started)
+        return _outcome(config, result, time.perf_counter() - started, time.process_time() - work)
     except Exception:
         return Outcome(seconds=time.perf_counter() - started, traceback=traceback.format_exc())
 
 
-def _outcome(config: Config, result: Result, seconds: float) -> Outcome:
+def _outcome(config: Config, result: Result, seconds: float, processor: float) -> Outcome:
     """Return a result as it is stored; what cannot be stored fails here, with the run's own traceback."""
-    outcome = Outcome.of(Result(Row.of(config, result).numbers, result.arrays), seconds)
+    outcome = Outcome.of(Result(Row.of(config, result).numbers, result.arrays), seconds, processor)
     json.dumps(outcome.numbers)
     return outcome

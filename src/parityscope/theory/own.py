@@ -67,22 +67,138 @@ def one_gradient_samples(n: int, k: int, r: int | None = None, *, two_neuron: bo
     return math.inf if room <= 0 else variance * spread / (signal**2 * room)
 
 
-def path_samples(n: int, k: int, failure: float = 0.1, noise: float = 0.0) -> float:
-    """Return an N from which n paths of attention name B but for a probability of `failure`: a theorem.
+def one_step_samples(n: int, k: int, failure: float = 0.1, noise: float = 0.0) -> float:
+    """Return an N from which one mirror step answers all 2^n inputs correctly but for a probability of `failure`.
 
-    Beside m named hidden bits the gradient has mean σ_m on the others and at most 0 elsewhere, and beside a set that is
-    not hidden it has mean 0. With N ≥ (8/σ_m²)·log(kn·C(n, m)/failure) Hoeffding keeps every entry, of all sets of
-    1 ≤ m < k positions, on its side of σ_m/2; then every hidden set comes before every other.
+    A theorem: N = 2·log(2n/failure)/(r(1 − 2·noise)σ₀)² puts all entries of the gradient within r = 1/(2kH) of their
+    means, relative to (1 − 2·noise)σ₀, and then logits of height H = log(4n) + 3/(2k) have ‖c − 1_B‖₁ < 1.
 
-    >>> [round(path_samples(n, 3)) for n in (25, 50, 100)]  # n log n
-    [5028, 11839, 27014]
+    >>> f"{one_step_samples(50, 3):.1e}"
+    '7.4e+07'
     """
-    needed = [math.log(n / failure)] if k == 1 else []
-    for m in range(1, k):
-        width = wide_phase(n - m, k - m) if k - m > 1 else 0.0
-        sets = k * n * math.comb(n, m) / failure
-        needed.append(math.log(sets) / phase_signal(n - m, k - m, width) ** 2)
-    return 8 * max(needed) / (1 - 2 * noise) ** 2
+    within = 1 / (2 * k * one_step_height(n, k))
+    signal = (1 - 2 * noise) * path_signal(n, k, 0)
+    return 2 * math.log(2 * n / failure) / (within * signal) ** 2
+
+
+def one_step_height(n: int, k: int) -> float:
+    """Return H = log(4n) + 3/(2k), the largest logit of that step.
+
+    >>> round(one_step_height(50, 3), 3)
+    5.798
+    """
+    return math.log(4 * n) + 1.5 / k
+
+
+def path_phase(n: int, k: int, m: int) -> float:
+    """Return ε with tan²ε = (k − m − 1)/(n − k + 1): the strongest signal beside m selected positions.
+
+    >>> path_phase(10, 3, 2)
+    0.0
+    """
+    return math.atan2(math.sqrt(k - m - 1), math.sqrt(n - k + 1))
+
+
+def path_signal(n: int, k: int, m: int) -> float:
+    """Return σ_m = sin^{k−m−1}ε·cos^{n−k+1}ε, the gradient on the hidden bits that are left when m are selected.
+
+    >>> path_signal(10, 2, 1)
+    1.0
+    """
+    angle = path_phase(n, k, m)
+    return math.sin(angle) ** (k - m - 1) * math.cos(angle) ** (n - k + 1)
+
+
+def path_squares(n: int, k: int, m: int) -> tuple[float, float]:
+    """Return the mean squares of an entry's terms beside m selected hidden bits, and of the mean of all true entries.
+
+    With q = k − m the first is v = ½(1 − (−1)^q cos^{n−m} 2ε); terms of two true entries have the mean product
+    ½(−1)^q sin² 2ε·cos^{n−m−2} 2ε.
+
+    >>> path_squares(10, 3, 2)
+    (1.0, 1.0)
+    """
+    left, turn = k - m, 2 * path_phase(n, k, m)
+    square = (1 - (-1) ** left * math.cos(turn) ** (n - m)) / 2
+    product = (-1) ** left * math.sin(turn) ** 2 * math.cos(turn) ** max(n - m - 2, 0) / 2
+    return square, square / left + (1 - 1 / left) * product
+
+
+def _tail(samples: float, variance: float, largest: float, excess: float) -> float:
+    """Return Bernstein's bound, or Hoeffding's for terms in [−1, 1], on a mean that exceeds its expectation."""
+    slack = min(2 * variance + 2 * largest * excess / 3, 2.0)
+    return math.exp(-samples * excess**2 / slack) if slack > 0 else 0.0
+
+
+_SHARES = tuple(share / 100 for share in range(1, 100))  # of the signal: where the threshold may be; any is a proof
+
+
+def path_failure(n: int, k: int, samples: float, noise: float = 0.0) -> float:
+    """Return what the probability that n paths miss B does not exceed: a theorem.
+
+    A step from m to m + 1 positions goes wrong only if n false sets (at the last step one) reach some threshold τ, or
+    beside a kept true set all q = k − m true entries stay below it, and then so does their mean. Markov's inequality
+    counts the former, Bernstein's bounds each.
+
+    >>> path_failure(50, 3, 100) > 1 > 0.1 > path_failure(50, 3, 2000)
+    True
+    """
+    total = 0.0
+    for m in range(min(1, k - 1), k):
+        signal, (square, of_mean) = (1 - 2 * noise) * path_signal(n, k, m), path_squares(n, k, m)
+        spread = max(0.0, of_mean - signal**2)
+        false = math.comb(n, m) * (n - m) / (1 if m == k - 1 else n)
+        true = math.comb(k, m) if m > 1 else 1  # at m = 1 every set is kept
+        total += min(
+            false * _tail(samples, square, 1.0, share * signal)
+            + true * _tail(samples, spread, 1 + signal, (1 - share) * signal)
+            for share in _SHARES
+        )
+    return total
+
+
+def path_samples(n: int, k: int, failure: float = 0.1, noise: float = 0.0) -> int:
+    """Return the least N at which `path_failure` is at most `failure`, to a relative 10⁻³.
+
+    >>> [path_samples(n, 3) for n in (25, 50, 100)]  # n log n
+    [810, 1766, 3784]
+    """
+    low, high = 0.0, 1.0
+    while path_failure(n, k, high, noise) > failure:
+        low, high = high, 2 * high
+    while high - low > max(0.5, 1e-3 * high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if path_failure(n, k, middle, noise) <= failure else (middle, high)
+    return math.ceil(high)
+
+
+def xored_samples(n: int, k: int, bias: float, failure: float = 0.1, noise: float = 0.0) -> tuple[int, int]:
+    """Return how many groups of how many examples, each XORed into one, let n paths find B among biased bits.
+
+    A theorem: a bit of a group of g has |E s| ≤ μ^g, μ = |1 − 2·bias|, so that no entry moves by more than nμ^g from
+    that of fair bits, and label noise multiplies all of them by (1 − 2·noise)^g. g is the least with nμ^g ≤ σ/4, σ the
+    weakest signal, and with S = (1 − 2·noise)^g·σ, 32·log(kn·C(n, m)/failure)/S² groups keep every entry on its side
+    of S/2.
+
+    >>> xored_samples(20, 3, bias=0.3), xored_samples(20, 3, bias=0.5)
+    ((18736, 7), (18736, 1))
+    """
+    left, signal = abs(1 - 2 * bias), min(path_signal(n, k, m) for m in range(min(1, k - 1), k))
+    size = 1 if left == 0 else max(1, math.ceil(math.log(4 * n / signal) / -math.log(left)))
+    sets = max(math.comb(n, m) for m in range(k))
+    return math.ceil(32 * math.log(k * n * sets / failure) / ((1 - 2 * noise) ** size * signal) ** 2), size
+
+
+def heads_rate(n: int, k: int, heads: int = 1) -> float:
+    """Return what t·(−log C) does not exceed in the limit, along the plain gradient flow of heads with free logits.
+
+    (H/4)·max_{σ≤k} σ(1 − σ/n), and k(1 − k/n)/4 for one head, whose σ is k: a theorem, and sharp for one head and for
+    k ≤ n/2, where equal heads from uniform attention attain it.
+
+    >>> heads_rate(12, 3), heads_rate(12, 3, heads=2), heads_rate(4, 3)
+    (0.5625, 1.125, 0.1875)
+    """
+    return heads * max(size * (n - size) for size in range(1 if heads > 1 else k, k + 1)) / (4 * n)
 
 
 def face_numbers(n: int, k: int, *, harmonic: bool = False) -> int:
@@ -124,8 +240,8 @@ def harmonic_margins(n: int, k: int) -> tuple[float, float]:
 def ascent_bound(n: int, total: float, length: float, margin: float) -> float:
     """Return what −log C of one exponential head does not exceed after gradient steps that add up to T, T ≥ 4.
 
-    [1.4 + (|q*|² + 1)·log²(nT)/(8m²)]/T from uniform attention, with Armijo's test, for a certificate q* of level 1
-    (⟨p_b, q*⟩ = 1 on B), length |q*| and margin m ≤ 1. Infinite where nothing is proved.
+    [1.4 + (|q*|² + 1)·log²(nT)/(8m²)]/T from uniform attention, with Armijo's test of constant ½, for a certificate q*
+    of level 1 (⟨p_b, q*⟩ = 1 on B), length |q*| and margin m ≤ 1. Infinite where nothing is proved.
 
     >>> round(ascent_bound(100, 1000.0, 2.0, 0.5), 3), ascent_bound(100, 3.0, 2.0, 0.5)
     (0.333, inf)

@@ -42,6 +42,15 @@ def lemma_31_bound_for_all_pairs(delta: float, n: int, k: int, d: int) -> float:
     return math.sqrt(2 * math.log(4 * (n + k) ** 2 / delta) / d)
 
 
+def lemma_31_bound_in_lemma_21(delta: float, n: int, d: int) -> float:
+    """Return 2√(log(100nd/δ)/d): what the proof of W's Lemma 21 takes from Lemma 31, with probability 1 − δ/100.
+
+    >>> lemma_31_bound_in_lemma_21(0.1, 10**6, 297) > lemma_31_bound_for_all_pairs(0.1, 10**6, 14, 297)
+    True
+    """
+    return 2 * math.sqrt(math.log(100 * n * d / delta) / d)
+
+
 def lemma_32_bound(n: int, C: float) -> float:
     """Return 4/n^{C−1}: how far from one-hot scores of 2C log n against C log n leave attention (W, Lemma 32).
 
@@ -157,6 +166,15 @@ def lemma_21_bounds() -> tuple[float, float]:
     return 1 / 256, 1 / 512
 
 
+def first_tokens_of_lemma_21() -> tuple[int, ...]:
+    """Return the bits b'₂ at i' = n + 1 for which Lemma 21 is printed: both, although that token is always 0.
+
+    >>> first_tokens_of_lemma_21()
+    (0, 1)
+    """
+    return 0, 1
+
+
 def one_hot_bound(n: int, power: int) -> float:
     """Return 1/n^power: how far from one-hot attention may be (W, Lemma 22: 10, Lemma 24: 9, Theorem 3: 8).
 
@@ -182,6 +200,24 @@ def lemma_26_band() -> tuple[float, float]:
     True
     """
     return 1 / 3, 1 / 3
+
+
+def signs_of_lemma_26() -> tuple[int, ...]:
+    """Return in which directions Lemma 26 asks for the output: both, since it is printed for every next token b[i + 1].
+
+    >>> signs_of_lemma_26()
+    (1, -1)
+    """
+    return 1, -1
+
+
+def sign_of_theorem_3(token: int) -> int:
+    """Return what Theorem 3 prints for the sign of an output: the next token itself.
+
+    >>> sign_of_theorem_3(0), sign_of_theorem_3(1)
+    (0, 1)
+    """
+    return token
 
 
 def lemma_19_bound(n: float, k: float, d: float, m: float, B: float, early_rate: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Checkpoints as safetensors, replaced atomically: a kill at any moment leaves the old one or the new one."""
+"""Checkpoints: model, optimiser and state of a training, from which it goes on to the same numbers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput
-from parityscope.core.files import write_atomically
+from parityscope.records.tensors import read_tensors, unreadable, write_tensors
 from parityscope.training.steps.first_order import Optimiser
 
 _SECONDS_BETWEEN = 2.0  # two checkpoints of one training
@@ -45,29 +43,38 @@ def checkpoint_folder() -> Path | None:
     return _folder.get()
 
 
-def _save_tensors(
-    path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser, state: Mapping[str, Tensor]
-) -> None:
-    """Store parameters, optimiser moments and the tensors of a training's state, with the config they belong to."""
-    tensors = {
-        **{f"model.{name}": p.detach() for name, p in model.named_parameters()},
+def _tensors(model: nn.Module, optimiser: Optimiser, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return parameters, optimiser moments and the tensors of a training's state under one name each."""
+    return {
+        **{f"model.{name}": p for name, p in model.named_parameters()},
         **_optimiser_tensors(optimiser),
         **{f"state.{name}": tensor for name, tensor in state.items()},
     }
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(contiguous, {"config": json.dumps(config, sort_keys=True)}))
 
 
-def _load_tensors(path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
-    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one."""
+def _restore(
+    path: Path, config: dict[str, Any], model: nn.Module, optimiser: Optimiser, like: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Restore model and optimiser in place and return the tensors of the state; the config must be the stored one.
+
+    What has another shape or type than it should is refused before anything is restored: a copy would broadcast and
+    convert it. `like` has the tensors that the state must have; an empty one stands for any length.
+    """
     tensors, stored = read_tensors(path)
     if stored != json.loads(json.dumps(config)):
         changed = sorted(key for key in {*stored, *config} if stored.get(key) != config.get(key))
         raise InvalidInput(f"{path} belongs to another run (differs in {', '.join(changed)}): use another --out folder")
+    wanted = _tensors(model, optimiser, like) | {f"model.{name}": p for name, p in model.named_parameters()}
+    for name, tensor in wanted.items():
+        found = tensors.get(name)
+        shape = found.shape if found is not None and not tensor.numel() else tensor.shape
+        if found is None or (found.shape, found.dtype) != (shape, tensor.dtype):
+            said = "nothing" if found is None else f"{found.dtype} of shape {tuple(found.shape)}"
+            raise unreadable(path, f"{name} is {said}, not {tensor.dtype} of shape {tuple(tensor.shape)}")
+    _restore_optimiser(path, optimiser, tensors, len(list(model.parameters())))
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.copy_(tensors[f"model.{name}"])
-    _restore_optimiser(optimiser, tensors)
     return {name.removeprefix("state."): value for name, value in tensors.items() if name.startswith("state.")}
 
 
@@ -81,12 +88,23 @@ class Keeper:
     optimiser: Optimiser
     seconds: float | None = None  # between two checkpoints; none: two
     saved: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)  # earlier by what was spent before a kill
 
-    def stored(self) -> dict[str, Tensor] | None:
-        """Return the state on disk, model and optimiser restored; None when nothing is there yet."""
+    def spent(self) -> float:
+        """Return the seconds of this training, those before a kill included."""
+        return time.monotonic() - self.started
+
+    def stored(self, like: Mapping[str, Tensor] | None = None) -> dict[str, Tensor] | None:
+        """Return the state on disk, model and optimiser restored; None when nothing is there yet.
+
+        Its tensors have the shapes and types of those in `like`, or are refused.
+        """
         if self.path is None or not self.path.exists():
             return None
-        return _load_tensors(self.path, self.config, self.model, self.optimiser)
+        wanted = {**(like or {}), "seconds": torch.zeros((), dtype=torch.float64)}
+        state = _restore(self.path, self.config, self.model, self.optimiser, wanted)
+        self.started -= float(state.pop("seconds"))
+        return state
 
     def due(self) -> bool:
         """Say whether the last checkpoint is so many seconds ago."""
@@ -96,18 +114,9 @@ class Keeper:
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Store the state now."""
         if self.path is not None:
-            _save_tensors(self.path, self.config, self.model, self.optimiser, state)
+            known = {**state, "seconds": torch.tensor(self.spent(), dtype=torch.float64)}
+            write_tensors(self.path, _tensors(self.model, self.optimiser, known), self.config)
             self.saved = time.monotonic()
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a checkpoint and the config stored with them."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            names = list(file.keys())
-            return {name: file.get_tensor(name) for name in names}, json.loads(file.metadata()["config"])
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise InvalidInput(f"{path} is not a readable checkpoint ({error}): move it away to start afresh") from None
 
 
 def _optimiser_tensors(optimiser: Optimiser) -> dict[str, Tensor]:
@@ -120,11 +129,16 @@ def _optimiser_tensors(optimiser: Optimiser) -> dict[str, Tensor]:
     }
 
 
-def _restore_optimiser(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
+def _restore_optimiser(path: Path, optimiser: Optimiser, tensors: dict[str, Tensor], parameters: int) -> None:
     full = optimiser.state_dict()
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")
         if kind == "optimiser":
             index, _, key = rest.partition(".")
+            if not index.isdecimal() or int(index) >= parameters:
+                raise unreadable(path, f"{name} is of no parameter")
             full["state"].setdefault(int(index), {})[key] = tensor
-    optimiser.load_state_dict(full)
+    try:
+        optimiser.load_state_dict(full)
+    except (IndexError, KeyError, ValueError) as error:
+        raise unreadable(path, f"its optimiser: {error}") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
 from parityscope.core.statistics import Share, wilson_share
@@ -18,14 +18,15 @@ from parityscope.core.threads import single_threaded
 from parityscope.core.ties import SCORE_TIE
 from parityscope.measures import AccuracyKind, attended_support, found_support, measured_accuracy
 from parityscope.models import ParityTransformer
-from parityscope.problems import Parity
-from parityscope.risk import law_of, population_risk
+from parityscope.problems import Parity, seeded_generator
+from parityscope.risk import Risk, estimated_risk, law_of, population_risk
 from parityscope.risk.losses import named_loss
 from parityscope.risk.worst_case import worst_loss
 from parityscope.training.attention_path import Evidence
 from parityscope.training.build import build_model, check_left_alone, check_trainable_together, ready_model, recipes_of
 from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import TrainingState, descend, step_scale
+from parityscope.training.own_models import descend_alone, measured, objective_of, own_models, own_recipe
 from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
 from parityscope.training.sources import Source, named_problems, phase_by_evidence
 from parityscope.training.steps.certificate import Certificate, Certifying
@@ -51,8 +52,8 @@ class LearnedRuns:
         How each run learned it, every value resolved; `recipe` is the one they share.
     seeds : tuple of int
         The seed of each run.
-    model : ParityTransformer
-        As trained, with a leading run axis.
+    model : ParityTransformer or ModuleList
+        As trained, with a leading run axis; of modules of your own, one per seed.
     engine : str
         How the risk was computed.
     risk : Tensor (runs,)
@@ -68,9 +69,10 @@ class LearnedRuns:
     evidence : Evidence or None
         How sure the named bits are, where examples named them before the training or k was not told.
     attention : Tensor (runs, heads, n)
-        Where each head looks.
+        Where each head looks; a module of your own has no heads here.
     found : Tensor (runs, k)
-        The support each run names, ascending; where k was not told, (runs, k_at_most), and −1 in places left over.
+        The support each run names, ascending; where k was not told, (runs, k_at_most), and −1 in places left over. Of
+        a module without an additive score, the k bits whose flip changes the predicted label most often.
     steps : Tensor (runs,)
         The steps each run took.
     diverged : Tensor (runs,)
@@ -80,7 +82,7 @@ class LearnedRuns:
     samples, batch : int or None
         Drawn examples per run, or fresh ones per step, where it was not the population.
     seconds : float
-        How long the training took.
+        How long the training took, with what it took before it was interrupted.
 
     >>> run = learn(Parity(1000, (1, 5)), "one-step", seeds=range(3))
     >>> run
@@ -92,7 +94,7 @@ class LearnedRuns:
     problems: tuple[Parity, ...]
     recipes: tuple[Recipe, ...]
     seeds: tuple[int, ...]
-    model: ParityTransformer
+    model: Any
     engine: str
     risk: Float[Tensor, " runs"]
     accuracy: Float[Tensor, " runs"]
@@ -171,7 +173,7 @@ class LearnedRuns:
             "k": self.problems[0].k,
             "recipe": self._recipe_name,
             "engine": self.engine,
-            "parameters": self.model.trained_parameters(),
+            "parameters": self._parameters,
             "samples": self.samples,
             "batch": self.batch,
             "noise": self.problems[0].noise,
@@ -204,6 +206,13 @@ class LearnedRuns:
         first, distinct = self.recipes[0], {id(one): one for one in self.recipes}.values()
         fields = [name for name in Recipe.model_fields if name not in ("name", "summary")]
         return [name for name in fields if any(getattr(one, name) != getattr(first, name) for one in distinct)]
+
+    @property
+    def _parameters(self) -> int:
+        """The parameters that one run trains."""
+        if isinstance(self.model, ParityTransformer):
+            return self.model.trained_parameters()
+        return sum(parameter.numel() for parameter in self.model[0].parameters() if parameter.requires_grad)
 
     @property
     def _recipe_name(self) -> str:
@@ -241,7 +250,7 @@ def learn(
     recipe: str | Recipe | Sequence[Recipe] = DEFAULT_RECIPE,
     seeds: Iterable[int] = (0,),
     *,
-    model: ParityTransformer | None = None,
+    model: nn.Module | Sequence[nn.Module] | None = None,
     samples: int | None = None,
     batch: int | None = None,
     k_at_most: int | None = None,
@@ -265,9 +274,11 @@ def learn(
         differ in temperature, learning rate and start radius.
     seeds : iterable of int
         One run each; a seed decides the run's position code, start and examples, alone or among others.
-    model : ParityTransformer or None
+    model : ParityTransformer, torch module, sequence of modules or None
         A ready model to start from, instead of the one that the recipe builds: without a run axis for all seeds, or
-        with one run per seed. It stays as it is; the trained copy is the outcome's `model`.
+        with one run per seed. It stays as it is; the trained copy is the outcome's `model`. Any other torch module
+        that maps bits (batch, n) to predictions (batch,), or has an additive score, trains too, by Adam on the squared
+        hinge unless a recipe or overrides say otherwise: one start for all seeds, or a module per seed.
     samples : int or None
         Train on so many drawn examples per run (labels flip with the problem's noise) instead of the population. Risk
         and accuracy stay those of the population.
@@ -304,11 +315,89 @@ def learn(
     ([[1, 5, 6], [1, 5, 6]], True)
     """
     source = Source(samples, batch)
-    told = (source, model, k_at_most, engine, tolerance, on_progress, on_record, record_every, checkpoint, resume)
-    options = _Options(*told)
     seeds = tuple(seeds)
     problems = _one_per_seed(problem, seeds)
+    if model is not None and not isinstance(model, ParityTransformer):
+        if k_at_most is not None or checkpoint is not None or on_record is not None or on_progress is not None:
+            raise InvalidInput(
+                "k_at_most, checkpoint, on_record and on_progress are for ParityTransformer: leave them out"
+            )
+        asked = _Options(source, engine=engine, tolerance=tolerance, record_every=record_every)
+        return _trained_own(model, problems, recipe, seeds, asked, overrides)
+    told = (source, model, k_at_most, engine, tolerance, on_progress, on_record, record_every, checkpoint, resume)
+    options = _Options(*told)
     return _trained(problems, _recipes(recipe, problems[0], seeds, options, overrides), seeds, options)
+
+
+def _trained_own(
+    model: nn.Module | Sequence[nn.Module],
+    problems: tuple[Parity, ...],
+    recipe: str | Recipe | Sequence[Recipe],
+    seeds: tuple[int, ...],
+    options: _Options,
+    overrides: dict[str, Any],
+) -> LearnedRuns:
+    """Train a module per seed, one after the other."""
+    started, source, first = time.monotonic(), options.source, problems[0]
+    source.check(None)
+    check_left_alone(list(overrides))
+    named = named_recipe(recipe) if isinstance(recipe, str) else recipe
+    if not isinstance(named, Recipe):
+        raise InvalidInput("a model of your own trains by one recipe: call learn once for each")
+    chosen = own_recipe(named).adapted(first.k, **source.kind(), **overrides).resolved(first.n, first.k)
+    models = own_models(model, first.n, seeds, chosen)
+    states = []
+    for one, problem, seed in zip(models, problems, seeds, strict=True):
+        objective = objective_of(one, problem, seed, source, chosen, options.engine, options.tolerance)
+        states.append(descend_alone(one, objective, chosen, source.patience_below, options.record_every))
+    seconds = time.monotonic() - started
+    loss = _watched_loss(chosen)
+    with torch.no_grad():
+        risks = [
+            _final_risk(one, problem, loss, options, seed)
+            for one, problem, seed in zip(models, problems, seeds, strict=True)
+        ]
+        read = [measured(one, problem) for one, problem in zip(models, problems, strict=True)]
+    longest = max(states, key=lambda state: state.step)
+    return LearnedRuns(
+        problems=problems,
+        recipes=(chosen,) * len(seeds),
+        seeds=seeds,
+        model=nn.ModuleList(models),
+        engine=risks[0].engine,
+        risk=torch.stack([risk.value.double().reshape(()) for risk in risks]),
+        accuracy=torch.cat([accuracy.value.reshape(1) for accuracy, _ in read]),
+        accuracy_kind=read[0][0].kind,
+        worst_loss=None,
+        certificate=None,
+        evidence=None,
+        attention=torch.zeros(len(seeds), 0, first.n, dtype=torch.float64),
+        found=torch.stack([found for _, found in read]),
+        steps=torch.cat([state.finished_at for state in states]),
+        diverged=torch.cat([state.diverged for state in states]),
+        history_steps=torch.tensor(longest.history_steps),
+        history_risk=torch.stack([_held(state, len(longest.history_steps)) for state in states], dim=1),
+        samples=source.samples,
+        batch=source.batch,
+        seconds=seconds,
+    )
+
+
+def _final_risk(model: nn.Module, problem: Parity, loss: str, options: _Options, seed: int) -> Risk:
+    """Return the exact risk on noiseless labels, or a sampled one where n is too large for any engine."""
+    clean = replace(problem, noise=0.0)
+    try:
+        return population_risk(model, clean, loss=loss, engine=options.engine, tolerance=options.tolerance)
+    except InvalidInput:
+        if options.source.samples is None and options.source.batch is None:
+            raise
+        return estimated_risk(model, clean, 2**16, seeded_generator(seed, "held-out"), loss=loss)
+
+
+def _held(state: TrainingState, points: int) -> Tensor:
+    """Return a risk curve that stays at its last value once its run has stopped."""
+    risks = torch.cat(state.history_risk)
+    return torch.cat([risks, risks[-1:].expand(points - len(risks))])
 
 
 def train(
@@ -350,7 +439,7 @@ class _Options:
 def _trained(
     problems: tuple[Parity, ...], recipes: Sequence[Recipe], seeds: tuple[int, ...], options: _Options
 ) -> LearnedRuns:
-    started = time.perf_counter()
+    started = time.monotonic()
     source, chosen = options.source, recipes[0]
     n, k = problems[0].n, options.told(problems[0])
     source.check(options.checkpoint)
@@ -367,9 +456,11 @@ def _trained(
         _start_without_k(model, trained, problems[0].k, options, chosen)
     objective = source.objective(model, trained, seeds, chosen, options.engine, options.tolerance)
     optimiser = source.optimiser(model, trained, recipes)
-    keeper = Keeper(options.checkpoint, _config(recipes, problems, seeds, options), model, optimiser)
-    stored = keeper.stored() if options.resume else None
-    state = TrainingState.fresh(len(seeds)) if stored is None else TrainingState.of(stored)
+    config = _config(recipes, problems, seeds, options)
+    keeper = Keeper(options.checkpoint, config, model, optimiser, started=started)
+    state = TrainingState.fresh(len(seeds))
+    if options.resume and (stored := keeper.stored(state.tensors())) is not None:
+        state = TrainingState.of(stored)
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,
@@ -386,8 +477,7 @@ def _trained(
     if options.k_at_most is not None:
         model.phase = phase_by_evidence(model, law_of(trained))
         evidence = evidence or Evidence.certain(model.phase)
-    seconds = time.perf_counter() - started
-    return _measured(model, problems, recipes, seeds, state, optimiser, evidence, options, seconds)
+    return _measured(model, problems, recipes, seeds, state, optimiser, evidence, options, keeper.spent())
 
 
 def _observer(

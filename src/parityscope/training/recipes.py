@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -95,7 +96,7 @@ class Recipe(BaseModel):
     smoothing: float = Field(0.0, ge=0)
     temperature: float | TemperatureFormula = Field(description=described("temperature"))
     start_radius: Annotated[float, Field(ge=0)] | RadiusFormula = Field(description=described("start_radius"))
-    loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "logistic", "log-correlation"]
+    loss: Literal["hinge", "squared-hinge", "squared-mean-hinge", "squared", "logistic", "log-correlation"]
     optimiser: (
         Literal[
             "gradient-descent",
@@ -212,6 +213,23 @@ its results could not be told from another's: define it at the top level of a fi
                     f"{field} = {part} is not addressable, so its results could not be told from another's: define it"
                     " at the top level of a file"
                 )
+
+
+def refuse_impossible(recipe: Recipe) -> None:
+    """Refuse a resolved recipe with numbers that no training can have.
+
+    >>> refuse_impossible(RECIPES["as-coded"].overridden(learning_rate=-0.1).resolved(16, 3))
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: learning_rate must be positive and finite, got -0.1
+    """
+    for name in ("learning_rate", "temperature"):
+        if not 0 < float(getattr(recipe, name)) < math.inf:
+            raise InvalidInput(f"{name} must be positive and finite, got {getattr(recipe, name):g}")
+    for name, number in (("steps", int(recipe.steps)), ("patience", recipe.patience or 0)):
+        if not 0 <= number < 2**31:
+            raise InvalidInput(f"{name} must be 0 or more, and below 2^31, got {number}")
+    if not math.isfinite(float(recipe.start_radius)):
+        raise InvalidInput(f"start_radius must be finite, got {recipe.start_radius}")
 
 
 def _sentence(error: ValidationError) -> str:

@@ -215,6 +215,9 @@ def test_questions_are_answered_or_refused_in_a_sentence(server):
         ("/api/polytope", {"n": 61}, "n = 61"),
         ("/api/chain", {"n": 6, "bits": [0, 1]}, "bits must be 6 zeros and ones"),
         ("/api/chain", {"n": 4, "k": 5}, "k must lie between 1 and n = 4"),
+        ("/api/tree", {"k": 6}, "k = 2, 4, 8, …, got k = 6"),
+        ("/api/tree", {"d": 4, "k": 8}, "k must lie between 1 and n = 4"),
+        ("/api/tree", {"examples": 8193}, "examples = 8193"),
         ("/api/snippet", {"n": 4, "k": 5}, "k must lie between 1 and n = 4"),
         ("/api/snippet", {"step": -1}, "step must be 0 or more"),
         ("/api/one-step", [1], "a request is a JSON object"),
@@ -225,6 +228,7 @@ def test_questions_are_answered_or_refused_in_a_sentence(server):
     assert server.ask("/api/chain", {"bits": [0] * 30_000})[0] == 413
 
 
+@pytest.mark.slow
 def test_without_a_store_results_are_the_shipped_ones(server):
     status, answer = server.json("/api/results/H1-success")
     assert status == 200

@@ -12,6 +12,7 @@ from parityscope.apps.explorer.chain import ChainSettings, Decoders
 from parityscope.apps.explorer.learn import LiveSettings, frame, rounded
 from parityscope.apps.explorer.one_step import OneStepSettings, one_step
 from parityscope.apps.explorer.results import Results, replay
+from parityscope.apps.explorer.tree import TreeSettings, learned_tree
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import load_figure, named_claims
 from parityscope.papers.results import stored_rows
@@ -73,7 +74,7 @@ def test_the_chain_is_written_on_any_bits_and_attention_is_on_the_secret(decoder
     assert attention[:, :12].argmax(-1).tolist() == first["secret"]
 
 
-@pytest.mark.parametrize("chain", [True, False])
+@pytest.mark.parametrize("chain", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_python_of_the_chain_computes_what_its_panels_show(decoders, chain):
     bits = (1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1)
     answer = decoders.look(ChainSettings(n=12, k=4, chain=chain, bits=bits))
@@ -86,6 +87,35 @@ def test_the_python_of_the_chain_computes_what_its_panels_show(decoders, chain):
     assert (list(run.task.secret), run.free_running) == (answer["secret"], answer["free_running"])
     assert {"step": run.history.step, "accuracy": run.history.accuracy} == answer["history"]
     assert names["entropy"] == answer["entropy"]
+
+
+def half_way(answer):
+    """Return the step at which each level first gives half of its attention to the true children."""
+    return [
+        next((step for step, share in zip(answer["steps"], level, strict=True) if share > 0.5), None)
+        for level in answer["levels"]
+    ]
+
+
+@pytest.mark.parametrize("link", ["piecewise quadratic", "−cos πt"])
+def test_end_to_end_a_tree_is_learned_level_by_level(link):
+    answer = learned_tree(TreeSettings(training="CoT + self-consistency", link=link))
+    first, second, third = half_way(answer)
+    assert 0 < first < second < third
+    assert answer["certified"]
+    assert answer["accuracy"][-1] == 1 > answer["accuracy"][0]
+    shown, names = torch.tensor(answer["attention"][-1]), computed_by(answer["snippet"])
+    assert names["tree"].children == tuple(answer["children"])
+    torch.testing.assert_close(names["attention"], shown, atol=1e-3, rtol=0)
+    assert names["answers"].accuracy == answer["accuracy"][-1]
+
+
+def test_teacher_forcing_needs_no_level_below_and_enough_examples():
+    forced = learned_tree(TreeSettings())
+    assert max(half_way(forced)) < min(half_way(learned_tree(TreeSettings(training="CoT + self-consistency")))[1:])
+    assert forced["accuracy"][-1] == 1
+    few = learned_tree(TreeSettings(examples=64))
+    assert (few["certified"], few["accuracy"][-1] < 0.6) == (False, True)
 
 
 def test_the_python_of_a_live_training_computes_what_its_panels_show():
@@ -134,7 +164,11 @@ def folder(tmp_path_factory):
 def test_results_show_what_is_stored(folder):
     results = Results(folder)
     summary = results.summary()
-    counts = {one["id"]: one["rows"] for one in summary["experiments"]}
+    first, *_, others = summary["papers"]
+    assert first["title"] == "H1: Attention heads that learn a hidden k-parity"
+    assert {"id": "H1-success", "title": "Which recipe learns, where", "rows": 7} in first["experiments"]
+    assert others["title"] == "Other rows"
+    counts = {one["id"]: one["rows"] for paper in (first, others) for one in paper["experiments"]}
     assert (counts["H1-success"], counts["training"]) == (7, 7)  # another figure may share one of them
     shown = results.experiment("H1-success")
     assert shown["scale"] == "smoke"

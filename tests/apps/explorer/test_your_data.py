@@ -129,3 +129,25 @@ def test_only_the_last_tables_are_kept():
 def test_settings_are_those_of_the_command():
     shown = FitSettings(table="x", target="y", positive="a b", missing="drop", seed=3)
     assert shown.options() == ", missing='drop', positive='a b'"
+
+
+def test_the_example_is_a_table_whose_three_switches_are_found(server):
+    status, content, headers = server.ask("/example.csv")
+    assert (status, headers.get_content_type()) == (200, "text/csv")
+    sent = Tables().take("machines.csv", content)
+    assert (sent["rows"], sent["target"], sent["missing"]) == (600, "fault", {})
+    tables = Tables()
+    key = tables.take("machines.csv", content)["table"]
+    (found,) = tables.fit(FitSettings(table=key, target="fault"))["interactions"]
+    assert set(found["columns"]) == {"valve", "pump", "shift"}
+
+
+def test_a_search_that_breaks_is_a_sentence_too(server, faults, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("inside")
+
+    key = send(server, faults)[1]["table"]
+    monkeypatch.setattr("parityscope.apps.explorer.your_data.answer_for", broken)
+    status, answer = server.json("/api/fit", {"table": key, "target": "fault"})
+    assert status == 500
+    assert answer["message"].startswith("this failed inside (ZeroDivisionError): the terminal")

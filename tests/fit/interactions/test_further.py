@@ -91,7 +91,7 @@ def test_nothing_is_said_to_add_nothing_that_was_not_searched():
     random = np.random.RandomState(0)
     X = random.randint(2, size=(1000, 120))
     label = X[:, 5] ^ (random.rand(1000) < 0.1)
-    answer = ask(Question(), X, (2 * label - 1).astype(np.int8), random)
+    answer = ask(Question(budget=3), X, (2 * label - 1).astype(np.int8), random)
     assert answer.support == (5,)
     assert "not searched: " in answer.skipped
     assert "nothing else that was searched adds to it" in answer.explanation

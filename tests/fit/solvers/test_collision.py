@@ -93,3 +93,13 @@ def test_the_books_promise_no_more_than_rounds_find():
         if not met:
             assert search.books.missed[int(np.argmin(np.abs(GRID - 0.5)))] <= 0.3
     assert missed <= 0.3 * searches + 3 * (0.3 * 0.7 * searches) ** 0.5
+
+
+@pytest.mark.parametrize("rho", [0.4, 0.1])
+def test_the_price_of_rounds_has_everything_that_rounds_do(rho):
+    """Weak parities pass no filter: counting collisions on all of many rows is most of their work."""
+    rows = planted(40, (3, 11, 17), 60_000, 30_000, seed=2)
+    search, plan = collider(rows), plan_for(40, 3, 60_000, rho)
+    rounds = len(list(search._epoch(plan, 20)))
+    drawing = 2 * rows.rows * 27e-9  # once for all rounds
+    assert search._work == pytest.approx(rounds * plan.seconds + drawing, rel=0.2)

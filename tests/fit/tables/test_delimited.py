@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parityscope.core.errors import InvalidInput
+from parityscope.fit.tables import delimited
 from parityscope.fit.tables.delimited import read_delimited, sniff
 
 
@@ -48,9 +49,40 @@ def test_other_encodings(tmp_path):
     assert read(tmp_path, b"\xef\xbb\xbfheat,b\n1,2\n").names == ("heat", "b")
     latin = read(tmp_path, "Gerät;b\n1;ä\n".encode("latin-1"))
     assert (latin.names, latin.texts[1].tolist()) == (("Gerät", "b"), ["ä"])
-    assert "Latin-1" in latin.notes[0]
+    assert "Windows-1252" in latin.notes[0]
     with pytest.raises(InvalidInput, match=r"zero bytes \(UTF-16\? save it as UTF-8\)"):
         read(tmp_path, "a,b\n1,2\n".encode("utf-16"))
+
+
+def test_windows_letters(tmp_path):
+    assert read(tmp_path, "a;b\n1;“€”\n".encode("cp1252")).texts[1].tolist() == ["“€”"]
+    undefined = read(tmp_path, b"a;b\n1;\xe9\x81\n")  # 0x81 is no letter of Windows
+    assert (undefined.texts[1].tolist(), "Latin-1" in undefined.notes[0]) == (["é\x81"], True)
+
+
+def test_a_line_that_says_what_separates_fields(tmp_path):
+    table = read(tmp_path, "sep=;\r\nheat;b\r\n1,5;2\r\n")
+    assert (table.names, table.numbers.tolist()) == (("heat", "b"), [[1.5, 2.0]])
+
+
+def test_lines_that_end_in_a_carriage_return_alone(tmp_path):
+    table = read(tmp_path, "heat;b\r1,5;2\r2,5;3\r")
+    assert (table.names, table.numbers.tolist()) == (("heat", "b"), [[1.5, 2.0], [2.5, 3.0]])
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(delimited, "_LONGEST_LINE", 1 << 22)
+    content = b"a,b\n1," + b"2" * (1 << 26)
+    (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
+    with pytest.raises(InvalidInput, match="a line of more than 4194304 bytes"):
+        read_delimited(tmp_path / name, ".csv")
+
+
+def test_a_million_columns_of_words_are_refused(tmp_path):
+    names = ",".join(f"c{index}" for index in range(1_000_000))
+    with pytest.raises(InvalidInput, match="has 1000000 columns, and they are not single digits: at most 100000"):
+        read(tmp_path, f"{names}\n" + "ab," * 999_999 + "ab\n")
 
 
 def test_compressed(tmp_path):
@@ -68,7 +100,7 @@ def test_compressed(tmp_path):
         ("a,b\n", "has no rows"),
         ("a,b,a\n1,2,3\n", "several columns called 'a': give each a name of its own"),
         ("0,1,1\n0,1,0\n", "several columns called '1': its first line should hold the names"),
-        ("a,b\n1,2,3\n4,5,6\n", "lines with more fields than its header names, 2"),
+        ("a,b\n1,2,3\n4,5,6\n", "lines with more fields than its header names"),
         ("a,b\n1,2\n4,5,6\n", "cannot be read as csv"),
     ],
 )

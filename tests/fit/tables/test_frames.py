@@ -55,6 +55,11 @@ def test_bad_frames_are_one_sentence(frame):
         model.predict(frame.assign(hot="yes"))
     with pytest.raises(ValueError, match=r"3 features, but SparseParityClassifier is expecting 4|feature names"):
         model.predict(frame.drop(columns="hot"))
+    with pytest.raises(InvalidInput, match="X has infinite values in heat: leave them empty or replace them"):
+        SparseParityClassifier(missing="category").fit(frame.assign(heat=[np.inf, *range(len(frame) - 1)]), y)
     frame.loc[3, "town"] = None
     with pytest.raises(InvalidInput, match="town has missing values"):
+        SparseParityClassifier().fit(frame, y)
+    frame["heat"] = np.nan
+    with pytest.raises(InvalidInput, match="town and heat have missing values"):
         SparseParityClassifier().fit(frame, y)

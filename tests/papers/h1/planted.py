@@ -1,6 +1,8 @@
 """The worlds in which H1's statements are false, and those in which they are true."""
 
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import torch
 
@@ -15,6 +17,7 @@ from parityscope.papers.h1.claims.frozen_attention import HardHeadSearchNumbers
 from parityscope.papers.h1.claims.parameters import MissingInputNumbers
 from parityscope.papers.h1.descents import Ends, EndsNumbers, FullMatrix, FullMatrixNumbers
 from parityscope.papers.h1.minima import MinimumNumbers
+from parityscope.papers.h1.own_starts import own_starts
 from parityscope.problems import Parity
 from parityscope.records import Config, Numbers, Result, Row
 from parityscope.runs.training import TrainingNumbers
@@ -113,15 +116,15 @@ class _FirstBitForgotten(Parity):
 
 
 def _apart(n: int, c1: float, offset: float) -> torch.Tensor:
-    """Return attention on the second position and on the opposite one: next to nothing at the peak."""
+    """Return attention on the second position and on the opposite one, next to nothing at the peak; all there at 64."""
     weights = torch.full((n,), 1e-12)
-    weights[[1, n // 2]] = 0.5
+    weights[[0] if n == 64 else [1, n // 2]] = 1.0
     return weights
 
 
 def _one(n: int, c1: float, offset: float) -> torch.Tensor:
     """Return attention on the first position, and next to nothing on the others."""
-    return torch.cat([torch.ones(1), torch.full((n - 1,), 1e-12)])
+    return torch.cat([torch.full((1,), 0.9), torch.full((n - 1,), 1e-12)])
 
 
 _SHARE = "parityscope.theory.h1.fixed_attention_share"
@@ -363,12 +366,19 @@ def _bowl(circle, heads, support):
     return heads.square().sum()
 
 
+_NO_BASIN = {  # at no temperature do starts lie in one, and with all of A trained they lead to none
+    f"{_CLAIMS}.convergence.own_starts": lambda setting: replace(own_starts(setting), probability=0.0),
+    f"{_CLAIMS}.convergence.whole_minimum": lambda: {"proved_risk": 0.0},
+}
 _ROWS = Planted(
     false=World("rows in which no start learns, and one ends in a certified minimum", context=rows_saying(_none_learn)),
     true=World("rows in which every start learns, from risk 1", context=rows_saying(_all_learn)),
 )
 PLANTED |= {
-    "H1-theorem-5": _ROWS,
+    "H1-theorem-5": Planted(
+        false=_ROWS.false,
+        true=World("every start learns, from risk 1, and no start lies in a basin", _NO_BASIN, _ROWS.true.context),
+    ),
     "H1-theorem-5-entries": _ROWS,
     "H1-lemma-8": Planted(
         false=_ROWS.false,
@@ -378,6 +388,24 @@ PLANTED |= {
             context=rows_saying(_all_learn),
         ),
     ),
-    "H1-remark-9": _ROWS,
-    "H1-remark-10": _ROWS,
+    "H1-remark-9": Planted(
+        false=World(
+            "rows in which no start learns, and a transformer of 10⁶ parameters",
+            {"parityscope.theory.parity_transformer_parameters": lambda k: 10**6},
+            _ROWS.false.context,
+        ),
+        true=_ROWS.true,
+        confirmed="holds, where tested",
+    ),
+    "H1-remark-10": Planted(
+        false=World(
+            "such rows, networks that err, and a label that an unseen bit does not change",
+            {
+                f"{_CLAIMS}.convergence.excess_risks": lambda *at: (1.0, 0.0),
+                f"{_CLAIMS}.convergence.worst_support": lambda cells, k: SimpleNamespace(risk=0.0),
+            },
+            context=_ROWS.false.context,
+        ),
+        true=_ROWS.true,
+    ),
 }

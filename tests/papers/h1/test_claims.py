@@ -46,6 +46,7 @@ VERDICTS = {
 }
 CORRECTED = {
     "H1-remark-9": "holds",
+    "H1-remark-10": "holds",
     "H1-theorem-11-norms": "holds",
     "H1-theorem-5-entries": "fails",
     "H1-proposition-21": "holds",

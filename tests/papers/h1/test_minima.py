@@ -7,6 +7,7 @@ import pytest
 import torch
 from mpmath import mp
 
+from parityscope.models.positions import circle
 from parityscope.papers.claim import computed
 from parityscope.papers.h1.circle import Circle
 from parityscope.papers.h1.descents import (
@@ -155,6 +156,19 @@ def test_minima_of_bits_that_are_no_neighbours_are_shown_first():
     ]
     assert Descents(rows).highest == apart
     assert Descents(rows[:1]).highest == across_the_end
+    # Heads half as long again, on two positions: at n = 10 their attention is as Appendix A assumes it.
+    sharp = tuple((str(1.5 * a), str(1.5 * b)) for a, b in circle(10)[[0, 3]].tolist())
+    assumed = high.model_copy(update={"n": 10, "tau": "1/10", "heads": sharp, "risk": "1.2"})
+    found = Descents([replace(row, numbers=row.numbers.model_copy(update={"minima": (apart, assumed)}))])
+    assert (found.highest, found.assumed) == (assumed, [assumed])
+
+
+def test_minima_elsewhere_count_once_and_at_temperatures_that_the_text_allows():
+    row = computed(Ends(n=6, support=(0, 1), seeds=(0,), steps=1))
+    usual = certify(6, (0, 1), "1/6", "0.01", KNOWN, seed=0)
+    others = [usual.model_copy(update=one) for one in ({"tau": "1/2"}, {"tau": "1/2"}, {"b": "0.1"}, {"tau": "4/3"})]
+    found = Descents([replace(row, numbers=row.numbers.model_copy(update={"minima": (usual, *others)}))])
+    assert [(one.tau, one.b) for one in found.elsewhere_than(1.0, 0.01)] == [("1/2", "0.01"), ("1/6", "0.1")]
 
 
 def test_nothing_lies_lower_inside_the_certified_box():

@@ -19,7 +19,7 @@ def test_shares_add_up_by_recipe():
     numbers = trained.numbers.model_copy(update={"learned": (True, True, True, False), "recovered": (True,) * 4})
     rows = [replace(trained, config=config, numbers=numbers) for config in FIGURE.CONFIGS["smoke"]]
     theorem, few, examples = (finding.here for finding in FIGURE.findings(rows))
-    assert "As written: 3/4 (30%–95%) over 1 sizes." in theorem
+    assert "where the risk falls: 3/4 (30%–95%) over 1 sizes." in theorem
     assert "and 4 seeds recover the support" in theorem
     assert few.count("3/4") == 2
     assert "3/4" in examples

@@ -41,6 +41,11 @@ def _codes(smallest):
     return Context("smoke", rows={"H2-parameters": rows}.__getitem__)
 
 
+def _best_steps(loss):
+    """Return patches of a world in which the best step loses so much with every code."""
+    return {"parityscope.papers.h2.claims.one_step.best_step_loss": lambda n, r, seed: loss}
+
+
 def _variance(training):
     """Return the variance of a training's initial scores, in units of 1/log d."""
     return training.recipe.start_radius**2 / training.recipe.numbers_per_head / initial_score_variance(training.n)
@@ -75,8 +80,8 @@ PLANTED = {
         true=World("every seed loses 0.01", context=_rows(lambda training: 0.01)),
     ),
     "H2-parameters": Planted(
-        false=World("a tenth of d numbers needed", context=_codes(lambda n: n // 10)),
-        true=World("2 log₂ d numbers needed", context=_codes(lambda n: round(2 * math.log2(n)))),
+        false=World("every code loses 2", _best_steps(2.0), _codes(lambda n: n // 10)),
+        true=World("every code loses 0.01", _best_steps(0.01), _codes(lambda n: 20)),
     ),
     "H2-every-input": Planted(
         false=World(
@@ -110,6 +115,7 @@ PLANTED = {
                 },
             },
         ),
+        confirmed="holds, where tested",
     ),
     "H2-temperature": Planted(
         false=World(

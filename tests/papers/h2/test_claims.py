@@ -10,7 +10,10 @@ from parityscope.papers.claim import Context, check
 from parityscope.papers.registry import named_claims
 from parityscope.papers.rendering import claims_markdown, judgement_markdown
 
-OPEN = {"H2-initial-variance"}  # seven seeds are too few at smoke scale
+OPEN = {
+    "H2-initial-variance",  # seven seeds are too few at smoke scale
+    "H2-softmax",  # “uniquely”
+}
 
 
 @pytest.mark.parametrize("claim", named_claims(["H2"]), ids=lambda claim: claim.id)

@@ -13,8 +13,9 @@ from parityscope.papers.own.claims.concave import best_scale
 from parityscope.papers.own.claims.few_numbers import code_with
 from parityscope.papers.own.claims.mirror import squared_log_over_slope
 from parityscope.papers.own.exponential import climb
-from parityscope.papers.own.flow import Followed
+from parityscope.papers.own.flow import Followed, HeadFlow
 from parityscope.problems import Parity
+from parityscope.theory import path_signal
 from parityscope.training.attention_path import named_set, path_gradients
 from parityscope.training.steps.certificate import Certificate
 from parityscope.training.steps.log_attention import log_attention, log_value
@@ -72,7 +73,66 @@ def _next_door(x, y, k):
     return found._replace(support=tuple(sorted((position + 1) % x.shape[1] for position in found.support)))
 
 
+def _bent(c, hidden):
+    """Return log C with a hundredth of its slope, and a curvature that falls."""
+    at = log_attention(c, hidden)
+    return at._replace(gradient=0.01 * at.gradient, curvature=1 / c)
+
+
+_rate = HeadFlow.rate
+
+
+def _staying(flow, z, end, *, tolerance=0.01, watch=None):
+    if watch is not None:
+        watch(torch.full((len(z),), float(end), dtype=z.dtype), z)
+    return Followed(z, 0.0, 1)
+
+
 PLANTED = {
+    "P-chain": Planted(
+        false=World(
+            "a correlation that hardly depends on attention",
+            {f"{_CLAIMS}.chain.characteristic": lambda node, angles: (0.4 - angles.cos().mean(-1) / 5) + 0j},
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-chain-above": Planted(
+        false=World(
+            "a correlation that hardly depends on attention",
+            {f"{_CLAIMS}.chain.characteristic": lambda node, angles: (0.4 - angles.cos().mean(-1) / 5) + 0j},
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-newton": Planted(
+        false=World(
+            "a hundredth of the slope, and steps that stay",
+            {
+                f"{_CLAIMS}.faces.log_attention": _bent,
+                f"{_CLAIMS}.faces.DampedNewton.step": lambda newton: None,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-rate-of-heads": Planted(
+        false=World(
+            "heads that hardly move",
+            {
+                "parityscope.papers.own.flow.HeadFlow.rate": lambda flow, logits: 1e-6 * _rate(flow, logits),
+                f"{_CLAIMS}.flows.follow": _staying,
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
+    "P-one-step-from-examples": Planted(
+        false=World(
+            "half the signal, and a step that leaves attention uniform",
+            {
+                f"{_CLAIMS}.examples.path_signal": lambda n, k, m: path_signal(n, k, m) / 2,
+                f"{_CLAIMS}.examples.one_mirror_step": lambda g, k: torch.full_like(g, k / g.shape[-1]),
+            },
+        ),
+        true=_AS_IT_IS,
+    ),
     "P-concave": Planted(
         false=World(
             "log C upside down, and a sine above its argument",

@@ -9,7 +9,7 @@ from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.study import EntropyStudy, ModelNumbers, StudyNumbers
 from parityscope.language_models.summary import compare
 from parityscope.papers.claim import Context
-from parityscope.papers.w.settings import DecoderRow, smoke
+from parityscope.papers.w.settings import DecoderRow, ShownDecoder, smoke
 from parityscope.papers.w.three_step_rows import ThreeStepNumbers
 from parityscope.papers.w.three_steps import WeakestAnswer
 from parityscope.records import Result, Row
@@ -41,6 +41,34 @@ def training(
     arrays["attention"] = torch.zeros(layers, 1, 2, 8) if attention is None else attention
     arrays["on_secret"] = arrays["attention"][:, :, [0, 1], [0, 1]].amax(1)
     numbers = DecoderNumbers.model_construct(samples=(samples,), secret=(0, 1), secret_attention=0.9)
+    return Row(shown, numbers, arrays)
+
+
+def own_size(shown: ShownDecoder, samples: int | None) -> DecoderRow:
+    """Return a row of a planned training that needed so many samples; its attention is on the secret bits."""
+    settings, links = shown.training, shown.training.k if shown.training.chain_of_thought else 1
+    secret = tuple(range(settings.k))
+    attention = torch.zeros(settings.layers, settings.heads, links, settings.n + links)
+    attention[..., range(links), secret[:links]] = 1.0
+    attention[1:] = 1 / torch.arange(settings.n + 1, settings.n + links + 1)[:, None]
+    curves = SPARSE_EARLY[:, None, None].expand(-1, settings.layers, settings.heads)
+    arrays = {"step": STEP, "loss": STEP / 100, "entropy": curves.clone(), "label_entropy": curves.clone()}
+    arrays["accuracy"] = JUMP if samples else torch.full_like(JUMP, 0.5)
+    arrays |= {
+        "attention": attention,
+        "one_attention": attention.clone(),
+        "on_secret": torch.ones(settings.layers, links),
+    }
+    numbers = DecoderNumbers(
+        samples=(samples,) * 3,
+        steps=30,
+        accuracy=1.0 if samples else 0.5,
+        free_running=1.0,
+        secret=secret,
+        secret_attention=0.9,
+        final_entropy=0.1,
+        parameters=1,
+    )
     return Row(shown, numbers, arrays)
 
 

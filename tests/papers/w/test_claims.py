@@ -13,9 +13,10 @@ from parityscope.papers.w.settings import smoke
 # What was computed when this was written, where a lemma does not simply hold; a change means that the code or the
 # mathematics changed.
 EXPECTED = {
-    **{f"W-lemma-{number}": "misprint" for number in (6, 7, 9, 14, 17)},
-    **{f"W-lemma-{number}": "fails" for number in (18, 19, 25)},
-    **{f"W-lemma-{number}": "in part" for number in (23, 31)},
+    **{f"W-lemma-{number}": "misprint" for number in (6, 7, 9, 14, 17, 21, 26)},
+    "W-theorem-3": "misprint",
+    **{f"W-lemma-{number}": "fails" for number in (18, 19, 25, 31)},
+    "W-lemma-23": "in part",
     **dict.fromkeys(("W-assumption-2", "W-phase-1-uncorrelated", "W-lemma-30", "W-lemma-32"), "proved"),
 }
 # Statements that are false as printed; as corrected, each holds.
@@ -64,9 +65,17 @@ def test_theorem_3_and_its_lemmas_share_their_trainings():
 
 def test_trainings_at_other_sizes_refute_nothing():
     for claim in named_claims(["W-theorem-3", *(f"W-lemma-{number}" for number in (21, 22, 24, 26, 27))]):
-        outcome = check(claim, three_steps(good=False))
-        assert "fails" not in {clause.verdict for clause in outcome.clauses}
-        assert (outcome.verdict, outcome.qualifier) == ("holds", "where tested")
+        bad, good = (check(claim, three_steps(good=good)) for good in (False, True))
+        assert bad.verdict == good.verdict == EXPECTED.get(claim.id, "holds")
+        beside = [one.qualifier if one.corrected is None else one.corrected.qualifier for one in (bad, good)]
+        assert [one.removeprefix(claim.qualifier).strip(", ") for one in beside] == ["where tested"] * 2
+
+
+def test_trainings_that_went_well_are_seen():
+    (claim,) = named_claims(["W-theorem-3"])
+    found = {clause.says: clause.verdict for clause in check(claim, three_steps(good=True)).clauses}
+    assert [found[one] for one in ("sgn(T(b)[i]) = b[i+1]", "sgn(T(b)[i]) = (−1)^{b[i+1]+1}")] == ["fails", "holds"]
+    assert list(found.values()).count("seen") == 4
 
 
 def test_without_a_store_a_training_is_computed_once(tmp_path):
@@ -116,6 +125,19 @@ def test_four_seeds_are_an_illustration_and_five_decide():
         rows += [training(None, seed=seed) for seed in range(seeds)]
         found = check(claim, Context("demo", rows=lambda name, rows=rows: rows))
         assert {clause.verdict for clause in found.clauses} == {verdict}
+
+
+def test_what_neither_shows_counts_neither_way():
+    heads, large = named_claims(["W-figure-4", "W-figure-5"])
+    without = {"chain_of_thought": False, "seed": 0}
+    shapes = [training(None, layers=layers, heads=3 - layers, pool=24, **without) for layers in (1, 2)]
+    found = check(heads, Context("demo", rows=lambda name: shapes))
+    assert found.evidence["several heads learn sooner than as many layers"] == {"0": None}
+    pools = [training(None, pool=16, **without), training(500, pool=40, **without)]  # a small one fails, sparsely
+    found = check(large, Context("demo", rows=lambda name: pools))
+    shown = {clause.says: clause.measured for clause in found.clauses}
+    assert shown["entropy remains elevated where the largest is not"] == "not measured"
+    assert shown["a smaller pool is learned"] == "0/1, fewer than 5 seeds"
 
 
 @pytest.mark.usefixtures("own_sizes")

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 from parityscope.apps.cli.application import ERRORS, FILES, app
+from parityscope.core.cells import as_text
 from parityscope.core.errors import InvalidInput, naming_the_extra
 
 __all__ = ["app", "main"]
@@ -23,8 +24,14 @@ def main() -> None:
         _stop(str(error))
     except OSError as error:
         _stop(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "can't allocate memory" not in str(error):
+            raise
+        _stop("there is not enough memory for this: choose smaller sizes")
 
 
 def _stop(sentence: str) -> None:
-    ERRORS.print(f"parityscope: {sentence}", highlight=False, markup=False, soft_wrap=True)
+    # Names of files may hold bytes that are no text, and what others wrote control characters.
+    shown = "\n".join(map(as_text, sentence.split("\n")))
+    ERRORS.print(f"parityscope: {shown}", highlight=False, markup=False, soft_wrap=True)
     sys.exit(2)

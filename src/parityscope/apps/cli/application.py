@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +19,22 @@ from parityscope.core.errors import InvalidInput
 if TYPE_CHECKING:
     from parityscope.runs import Launcher
 
-FILES = ("learn", "fit", "papers", "sweep", "entropy", "explore", "bench")  # that register commands
+FILES = ("learn", "fit", "papers", "compare", "sweep", "entropy", "explore", "bench")  # that register commands
 # In the order in which a newcomer meets them.
-COMMANDS = ("learn", "fit", "predict", "chain", "claims", "reproduce", "sweep", "rows", "entropy", "explore", "bench")
+COMMANDS = (
+    "learn",
+    "fit",
+    "predict",
+    "chain",
+    "claims",
+    "reproduce",
+    "compare",
+    "sweep",
+    "rows",
+    "entropy",
+    "explore",
+    "bench",
+)
 
 
 class _CommandGroup(TyperGroup):
@@ -36,12 +51,25 @@ app = typer.Typer(
 )
 ERRORS = Console(stderr=True)
 QUIET = typer.Option("--quiet", help="No progress on standard error.")
-WORKERS = typer.Option(min=1, help="Worker processes, one thread each; with --slurm, jobs.")
+WORKERS = typer.Option(min=1, max=10_000, help="Worker processes, one thread each; with --slurm, jobs.")
 SCHEDULER = typer.Option(
     metavar="ADDRESS", help="A Dask scheduler such as tcp://host:8786, or `local` for one on this machine."
 )
 DEFAULT_OUT = Path("parityscope-output")
+MOST = 2**31 - 1  # of whole numbers that count things: beyond, torch's own errors begin
+_MOST_HOURS = 24  # if all steps are taken; what takes longer is for a sweep, which goes on after an interruption
 GO_ON = "what was finished is stored, and the same command continues from there"
+
+
+def named_path(given: str | Path) -> Path:
+    """Return the path that was given: Python would take an empty one for the folder one is in.
+
+    >>> named_path("faults.csv").name
+    'faults.csv'
+    """
+    if not str(given):
+        raise typer.BadParameter("it is empty: name a file or a folder")
+    return Path(given)
 
 
 def _version(wanted: bool | None) -> None:
@@ -101,6 +129,69 @@ def interruptible(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         ERRORS.print(f"parityscope: stopped; {advice}", highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def nothing_left_in(out: Path | None) -> Iterator[None]:
+    """Remove what a command that is refused has made of its folder, as long as that is nothing but an empty store."""
+    places = [] if out is None else [out / "store", out, *out.parents]
+    new = [place for place in places if not place.exists()]
+    try:
+        yield
+    except (InvalidInput, OSError):
+        if new and new[0].name == "store" and _is_empty(new[0]):
+            for file in new[0].iterdir():
+                file.unlink()
+        for place in new:
+            with suppress(OSError):  # there is something in it
+                place.rmdir()
+        raise
+
+
+def _is_empty(store: Path) -> bool:
+    from parityscope.records import Store
+
+    if not (store / "store.sqlite").is_file():
+        return False
+    opened = Store(store)
+    return not opened.counts() and not opened.counts(failed=True)
+
+
+def refuse_beyond_reach(what: str, numbers: float, seconds: float) -> None:
+    """Refuse what needs more numbers of eight bytes than are free on this machine, or more hours than a day has.
+
+    >>> refuse_beyond_reach("n = 10^30", 1e30, 0)
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: n = 10^30 needs about 8e+21 GB of memory, and there is less: choose smaller \
+sizes
+    >>> refuse_beyond_reach("a training of 3000 steps", 1e3, 1e5)
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: a training of 3000 steps may take about 27.8 hours, and at most 24 are \
+begun: choose smaller sizes or fewer steps
+    """
+    if 8 * numbers > _free_memory():
+        raise InvalidInput(
+            f"{what} needs about {8e-9 * numbers:.3g} GB of memory, and there is less: choose smaller sizes"
+        )
+    if seconds > 3600 * _MOST_HOURS:
+        raise InvalidInput(
+            f"{what} may take about {seconds / 3600:.3g} hours, and at most {_MOST_HOURS} are begun: choose smaller "
+            "sizes or fewer steps"
+        )
+
+
+def _free_memory() -> float:
+    """Return the bytes that this process may still have, as far as the system says."""
+    limits = []
+    with suppress(ImportError, ValueError, OSError):  # on Windows
+        import resource
+
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limits += [most for most in resource.getrlimit(resource.RLIMIT_AS)[:1] if most != resource.RLIM_INFINITY]
+    with suppress(OSError, KeyError):  # elsewhere than on Linux what others use is not known
+        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        limits.append(1024 * int(told["MemAvailable"].split()[0]))
+    return float(min(limits, default=math.inf))
 
 
 def assignments_of(option: str, assignments: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from parityscope.apps.benchmarking import benchmark_names
-from parityscope.apps.cli.application import QUIET, app, completing, errors, interruptible
+from parityscope.apps.cli.application import QUIET, app, completing, errors, interruptible, named_path
 
 
 @app.command()
@@ -22,7 +22,10 @@ def bench(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Also keep the measurements, with machine and versions.")
+        Path | None,
+        typer.Option(
+            parser=named_path, metavar="FILE.json", help="Also keep the measurements, with machine and versions."
+        ),
     ] = None,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,

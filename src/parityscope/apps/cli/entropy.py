@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import QUIET, app, errors, interruptible
+from parityscope.apps.cli.application import QUIET, app, errors, interruptible, named_path, nothing_left_in
 from parityscope.core.errors import naming_the_extra
 
 
@@ -19,7 +19,11 @@ def entropy(
     model: Annotated[str, typer.Option(help="A model folder, a .gguf file, or a name on the Hugging Face hub.")],
     data: Annotated[
         Path | None,
-        typer.Option(help="Problems with solutions: .parquet, .jsonl or .csv; otherwise ten written for this project."),
+        typer.Option(
+            parser=named_path,
+            metavar="<path>",
+            help="Problems with solutions: .parquet, .jsonl or .csv; otherwise ten written for this project.",
+        ),
     ] = None,
     second_model: Annotated[
         str | None, typer.Option(help="A model fine-tuned from the first, to compare on the same solutions.")
@@ -38,7 +42,10 @@ def entropy(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffled words.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for rows and figures; a folder of `reproduce` will do.")
+        Path | None,
+        typer.Option(
+            parser=named_path, metavar="<path>", help="Folder for rows and figures; a folder of `reproduce` will do."
+        ),
     ] = None,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -63,13 +70,13 @@ def entropy(
     problems = list(
         read_word_problems(path, question=question, solution=solution, answer=answer, separator=separator, limit=limit)
     )
-    store = None if out is None else Store(out / "store")
-    if store is not None:
-        store.check_writable()
     advice = (
         "the same command continues from the last problem" if out else "nothing was stored, since there was no --out"
     )
-    with interruptible(advice), Progress(errors(quiet)) as progress:
+    with nothing_left_in(out), interruptible(advice), Progress(errors(quiet)) as progress:
+        store = None if out is None else Store(out / "store")
+        if store is not None:
+            store.check_writable()
         study = run_study(
             [model, *([second_model] if second_model else [])],
             problems,

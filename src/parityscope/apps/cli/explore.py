@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import app
+from parityscope.apps.cli.application import ERRORS, app, named_path
 
 
 @app.command()
@@ -18,11 +18,23 @@ def explore(
         "127.0.0.1"
     ),
     store: Annotated[
-        Path | None, typer.Option(help="A folder of `reproduce` or `sweep`; without, shipped results.")
+        Path | None,
+        typer.Option(
+            parser=named_path, metavar="<path>", help="A folder of `reproduce` or `sweep`; without, shipped results."
+        ),
     ] = None,
 ) -> None:
     """Watch attention heads train, in a browser. Nothing is loaded from other servers; Ctrl-C ends it."""
-    from parityscope.apps.explorer.app import serve
+    from parityscope.apps.explorer.app import is_open, serve
+
+    if is_open(host):
+        ERRORS.print(
+            f"parityscope: --host {host} opens the explorer to every machine that reaches this one: it has no password,"
+            " and whoever opens it can see your results and use your processor",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
+        )
 
     def say(address: str) -> None:
         Console().print(f"explorer: {address}", highlight=False, soft_wrap=True)

@@ -9,14 +9,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from parityscope.apps.cli.application import ERRORS, QUIET, app, errors, interruptible
+from parityscope.apps.cli.application import ERRORS, QUIET, app, errors, interruptible, named_path
+from parityscope.core.errors import InvalidInput
 
 
 @app.command()
 def fit(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .txt, plain or .gz, .parquet, or PLINK's .bed."),
+        typer.Argument(
+            parser=named_path,
+            metavar="DATA",
+            help="A table: .csv, .tsv or .txt, plain or .gz, .parquet, or PLINK's .bed.",
+        ),
     ],
     target: Annotated[
         str | None,
@@ -42,14 +47,19 @@ def fit(
     ] = "auto",
     alpha: Annotated[float, typer.Option(help="The probability of any false term that is allowed.")] = 0.01,
     budget: Annotated[str, typer.Option(help="The work that the search may do: 30s, 5m, 2h.")] = "30s",
-    seed: Annotated[int, typer.Option(min=0, help="Which rows are held out, and how solvers start.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Which rows are held out, and how solvers start.")
+    ] = 0,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="Say whether a random forest, or LightGBM, does better: five more searches."),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for fit.json, interaction.png and report.html.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=named_path, metavar="<path>", help="Folder for fit.json, interaction.png and report.html."),
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the model in this file, for `predict`.")
+        Path | None, typer.Option(parser=named_path, metavar="FILE", help="Keep the model in this file, for `predict`.")
     ] = None,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -60,8 +70,15 @@ def fit(
     """
     from parityscope.apps.terminal.interactions import show_fit
     from parityscope.apps.terminal.progress import Progress
+    from parityscope.core.files import remove_leftovers
     from parityscope.fit.files import fit_file, write_fit
 
+    if save is not None and save.is_dir():
+        raise InvalidInput(f"--save {save} is a folder: name a file")
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInput(f"--out {out} is a file, not a folder")
+    if out is not None:
+        remove_leftovers(out)
     with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
 
         def searching(share: float, doing: str) -> None:
@@ -99,10 +116,16 @@ def fit(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `fit --save` kept.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table with the columns that the model looks at.")],
+    model: Annotated[Path, typer.Argument(parser=named_path, metavar="MODEL", help="A model that `fit --save` kept.")],
+    data: Annotated[
+        Path,
+        typer.Argument(parser=named_path, metavar="DATA", help="A table with the columns that the model looks at."),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="A .csv file for the predictions; otherwise they are printed.")
+        Path | None,
+        typer.Option(
+            parser=named_path, metavar="<path>", help="A .csv file for the predictions; otherwise they are printed."
+        ),
     ] = None,
     missing: Annotated[
         str, typer.Option(help="A value is missing, and none was when fitting: refuse, or drop (no prediction).")
@@ -118,7 +141,6 @@ def predict(
     too, standard error says how often the prediction is right.
     """
     from parityscope.apps.terminal.interactions import show_predictions
-    from parityscope.core.errors import InvalidInput
     from parityscope.core.files import write_atomically
     from parityscope.fit.saved import SavedModel, predict_file
 

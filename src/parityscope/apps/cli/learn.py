@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,22 +12,27 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import (
     ERRORS,
+    MOST,
     QUIET,
     app,
     assignments_of,
     completing,
     errors,
     interruptible,
+    named_path,
+    nothing_left_in,
     positions_of,
+    refuse_beyond_reach,
 )
 from parityscope.core.errors import InvalidInput
 from parityscope.risk.cards import ENGINE_NAMES, engine_help
 from parityscope.training.formulas import FORMULAS
-from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, named_recipe
+from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, Recipe, named_recipe, refuse_impossible
 
 if TYPE_CHECKING:
     from parityscope.problems import Parity
 
+_OPERATIONS_PER_SECOND = 5e10  # of a core, when decoders are wide
 
 _LEARN_HELP = """Train attention heads on a hidden parity and show which support they recover.
 
@@ -43,7 +49,7 @@ _SET_HELP = "Override a recipe field; repeatable. Formulas: " + "; ".join(
 
 @app.command(help=_LEARN_HELP)
 def learn(
-    n: Annotated[int, typer.Option("--n", help="Number of bits.")] = 20,
+    n: Annotated[int, typer.Option("--n", max=MOST, help="Number of bits.")] = 20,
     k: Annotated[int | None, typer.Option("--k", help="Number of hidden bits.  [default: 3]")] = None,
     support: Annotated[
         str | None, typer.Option(help="Hidden positions from 0, like 7,10,17; otherwise drawn from each seed.")
@@ -51,14 +57,15 @@ def learn(
     recipe: Annotated[
         str, typer.Option(help="A recipe from the list above.", autocompletion=completing(lambda: RECIPES))
     ] = DEFAULT_RECIPE,
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=MOST, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
     steps: Annotated[int | None, typer.Option(min=0, help="Maximum number of steps; otherwise the recipe's.")] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Train on so many drawn examples instead of the population.")
+        int | None, typer.Option(min=1, max=MOST, help="Train on so many drawn examples instead of the population.")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Train on so many fresh examples at every step instead of the population.")
+        int | None,
+        typer.Option(min=1, max=MOST, help="Train on so many fresh examples at every step instead of the population."),
     ] = None,
     k_at_most: Annotated[
         int | None, typer.Option(min=1, help="Largest possible k, if k is unknown to the training (recipe concave).")
@@ -68,7 +75,9 @@ def learn(
     engine: Annotated[
         str, typer.Option(help=f"Risk engine. {engine_help()}.", autocompletion=completing(lambda: ENGINE_NAMES))
     ] = "auto",
-    out: Annotated[Path | None, typer.Option(help="Folder for run.json, weights and figures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=named_path, metavar="<path>", help="Folder for run.json, weights and figures.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
@@ -82,22 +91,30 @@ def learn(
     overrides: dict[str, Any] = dict(assignments_of("--set", set_ or []))
     if steps is not None:
         overrides["steps"] = str(steps)
+    # Bad settings are refused before anything is drawn or written.
     seeds = range(seed, seed + runs)
-    named_recipe(recipe).overridden(**overrides)  # bad settings are refused before anything is written
-    if support is None:
+    hidden = None if support is None else positions_of("--support", support)
+    told = k_at_most or k or (3 if hidden is None else len(hidden))
+    if k_at_most is not None and k_at_most > n:
+        raise InvalidInput(f"--k-at-most {k_at_most} is more than the bits there are, {n}")
+    if engine not in ENGINE_NAMES:
+        raise InvalidInput(f"unknown engine {engine!r}: choose one of {', '.join(ENGINE_NAMES)}")
+    kind = {"from_examples": bool(samples or batch), "from_batches": bool(batch)}
+    settings = named_recipe(recipe).adapted(told, **kind, **overrides).resolved(max(n, 1), told)
+    refuse_impossible(settings)
+    _refuse_too_large(settings, n, runs, samples or batch or 0)
+    if hidden is None:
         problem: Parity | list[Parity] = draw_problems(n, 3 if k is None else k, seeds, noise=noise)
     else:
-        problem = Parity(n, positions_of("--support", support), noise=noise)
+        problem = Parity(n, hidden, noise=noise)
         if k is not None and k != problem.k:
             raise InvalidInput(f"--k {k} disagrees with --support {support}, which has {problem.k} positions")
-    folder = RunFolder.prepare(out, resume)
     console = Console()
     advice = (
-        "add --resume to continue from the last checkpoint"
-        if folder
-        else "nothing was stored, since there was no --out"
+        "add --resume to continue from the last checkpoint" if out else "nothing was stored, since there was no --out"
     )
-    with interruptible(advice), Progress(ERRORS) as progress:
+    with nothing_left_in(out), interruptible(advice), Progress(ERRORS) as progress:
+        folder = RunFolder.prepare(out, resume)
         run = run_learn(
             problem,
             recipe,
@@ -121,16 +138,30 @@ def learn(
         console.print(f"written to {folder.path}: {', '.join(folder.contents())}", highlight=False)
 
 
+def _refuse_too_large(settings: Recipe, n: int, runs: int, examples: int) -> None:
+    """Refuse a training that is beyond this machine; bytes and seconds as they were measured for large sizes."""
+    heads, numbers = int(settings.heads or 1), int(settings.numbers_per_head or n)
+    if max(heads, numbers) > MOST:
+        raise InvalidInput(f"heads and numbers_per_head must be at most {MOST}, got {heads} and {numbers}")
+    signs = settings.positions == "random-signs"  # a byte each, where there are many, and three while they are drawn
+    # Parameters, gradients, moments and copies of them; examples with what is computed from them.
+    width = n * numbers * (0.375 if signs else 1.0) + heads * (n + 8.0 * numbers) + 2.0 * n * examples
+    seconds = 3e-9 * heads * n * (numbers + examples) * int(settings.steps)
+    many = f"{runs} run{'s' * (runs > 1)}, {settings.steps} steps, {heads} heads × {numbers} parameters"
+    what = f"a training at n = {n} ({many})"
+    refuse_beyond_reach(what, runs * width, runs * seconds)
+
+
 @app.command()
 def chain(
-    n: Annotated[int, typer.Option("--n", min=2, help="Number of bits.")] = 20,
+    n: Annotated[int, typer.Option("--n", min=2, max=10_000, help="Number of bits.")] = 20,
     k: Annotated[int | None, typer.Option("--k", min=1, help="Number of hidden bits.  [default: 6]")] = None,
     secret: Annotated[
         str | None, typer.Option(help="Hidden positions from 0 in the order of the chain, like 1,5,7; otherwise drawn.")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs: seeds S … S+R−1.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=MOST, help="Number of runs: seeds S … S+R−1.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="First seed S.")] = 0,
-    layers: Annotated[int, typer.Option(min=1, help="Layers of the decoder.")] = 1,
+    layers: Annotated[int, typer.Option(min=1, max=1000, help="Layers of the decoder.")] = 1,
     heads: Annotated[int, typer.Option(min=1, help="Heads of each layer.")] = 8,
     width: Annotated[int, typer.Option(min=1, help="Embedding dimension.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Adam's rate.")] = 1e-3,
@@ -157,7 +188,17 @@ def chain(
     hidden = None if secret is None else positions_of("--secret", secret)
     decoder: dict[str, Any] = {"layers": layers, "heads": heads, "width": width, "learning_rate": learning_rate}
     given = {**decoder, "batch": batch, "steps": steps}
+    if not 0 < learning_rate < math.inf:
+        raise InvalidInput(f"--learning-rate must be positive and finite, got {learning_rate:g}")
     most = 6 if k is None and hidden is None else k
+    links = len(hidden) if hidden is not None else most or 1
+    length, dimensions = n + 2 + links, float(width)
+    weights = layers * 12 * dimensions**2 + length * dimensions
+    activations = batch * length * (layers * (20 * dimensions + heads * length) + 1)
+    # Six operations for every weight and token, forwards and backwards, in two trainings.
+    seconds = 2 * 6 * weights * batch * length * steps * runs / _OPERATIONS_PER_SECOND
+    what = f"a decoder of width {width} on {batch} sequences of {length} tokens for {steps} steps"
+    refuse_beyond_reach(what, 4 * weights + activations, seconds)
     settings = [settings_of(n, most, hidden, one, **given) for one in range(seed, seed + runs)]
     advice = "nothing was stored; fewer --steps or a smaller --width take less time"
     with interruptible(advice), Progress(errors(quiet)) as progress:

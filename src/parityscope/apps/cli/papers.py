@@ -21,6 +21,8 @@ from parityscope.apps.cli.application import (
     errors,
     interruptible,
     launcher_of,
+    named_path,
+    nothing_left_in,
     scale_option,
 )
 from parityscope.apps.terminal.progress import Progress
@@ -45,7 +47,11 @@ def claims(
     scale: Annotated[str, scale_option("How much to compute")] = "demo",
     out: Annotated[
         Path,
-        typer.Option(help="A folder of `reproduce`, whose rows a check and whose counterexamples --replay may use."),
+        typer.Option(
+            parser=named_path,
+            metavar="<path>",
+            help="A folder of `reproduce`, whose rows a check and whose counterexamples --replay may use.",
+        ),
     ] = DEFAULT_OUT,
     replay: Annotated[
         bool,
@@ -134,7 +140,9 @@ def reproduce(
         ),
     ] = None,
     scale: Annotated[str, scale_option("How much to run")] = "demo",
-    out: Annotated[Path, typer.Option(help="Folder for rows, figures and report.html.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path, typer.Option(parser=named_path, metavar="<path>", help="Folder for rows, figures and report.html.")
+    ] = DEFAULT_OUT,
     workers: Annotated[int | None, WORKERS] = None,
     scheduler: Annotated[str | None, SCHEDULER] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the figures and their cost.")] = False,
@@ -158,9 +166,8 @@ def reproduce(
     if list_:
         console.print(figures_table([load_figure(name) for name in figures]))
         return
+    wanted = named_scale(scale)
     launcher = launcher_of(workers, scheduler) if workers or scheduler else None
-    with interruptible(GO_ON), Progress(errors(quiet)) as progress:
-        report = run_reproduce(
-            figures, named_scale(scale), out, claims=claims, launcher=launcher, on_stage=progress.reproduction
-        )
+    with nothing_left_in(out), interruptible(GO_ON), Progress(errors(quiet)) as progress:
+        report = run_reproduce(figures, wanted, out, claims=claims, launcher=launcher, on_stage=progress.reproduction)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)

@@ -24,7 +24,10 @@ from parityscope.apps.cli.application import (
     errors,
     interruptible,
     launcher_of,
+    named_path,
+    nothing_left_in,
 )
+from parityscope.core.cells import as_text
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.registry import FIGURE_IDS
 
@@ -34,7 +37,9 @@ if TYPE_CHECKING:
 
 @app.command()
 def sweep(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.py", help="A Python file with a list CONFIGS.")],
+    spec: Annotated[
+        Path, typer.Argument(parser=named_path, metavar="SPEC.py", help="A Python file with a list CONFIGS.")
+    ],
     workers: Annotated[int | None, WORKERS] = None,
     scheduler: Annotated[str | None, SCHEDULER] = None,
     slurm: Annotated[bool, typer.Option("--slurm", help="Run in Slurm jobs, as many as --workers says.")] = False,
@@ -45,7 +50,7 @@ def sweep(
     pack: Annotated[
         int | None, typer.Option(min=1, help="Most configs per pack: a tensor program, a task, a commit.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the rows.")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option(parser=named_path, metavar="<path>", help="Folder for the rows.")] = DEFAULT_OUT,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed configs again.")] = False,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
@@ -67,8 +72,12 @@ def sweep(
 
     work = load_spec(spec, pack)
     launcher = launcher_of(workers, scheduler, slurm, assignments_of("--slurm-option", slurm_option or []))
-    store = Store(out / "store")
-    with interruptible(GO_ON), sweep_progress(errors(quiet), work.name) as on_progress:
+    with (
+        nothing_left_in(out),
+        interruptible(GO_ON),
+        sweep_progress(errors(quiet), work.name) as on_progress,
+    ):
+        store = Store(out / "store")
         summary = run_sweep(work, store, launcher, retry_failed=retry_failed, on_progress=on_progress)
     failed = store.failures(work.configs) if summary.failed else []
     if as_json:
@@ -81,7 +90,9 @@ def sweep(
 
 @app.command()
 def rows(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What was --out of a sweep or a reproduction.")],
+    folder: Annotated[
+        Path, typer.Argument(parser=named_path, metavar="DIR", help="What was --out of a sweep or a reproduction.")
+    ],
     experiment: Annotated[
         str | None,
         typer.Option(help="Rows stored under this name only.", autocompletion=completing(lambda: FIGURE_IDS)),
@@ -96,7 +107,12 @@ def rows(
     failed: Annotated[bool, typer.Option("--failed", help="Failed rows, with their tracebacks.")] = False,
     stale: Annotated[bool, typer.Option("--stale", help="Rows that today's code would compute again.")] = False,
     export: Annotated[
-        Path | None, typer.Option(help="Write to FILE.csv, FILE.parquet, or a folder of TensorBoard events.")
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="<path>",
+            help="Write to FILE.csv, FILE.parquet, or a folder of TensorBoard events.",
+        ),
     ] = None,
     repair: Annotated[
         bool,
@@ -128,7 +144,7 @@ def rows(
             typer.echo(json.dumps({**flat(row), "stale": mark}))
     else:
         export_rows([row for row, _ in shown], export, {"stale": [mark for _, mark in shown]})
-        typer.echo(f"{len(shown)} rows written to {export}")
+        typer.echo(f"{len(shown)} rows written to {as_text(str(export))}")
 
 
 def _store_in(folder: Path) -> Path:
@@ -161,5 +177,5 @@ def _value(text: str) -> Any:
     """Return the JSON value of a text, or the text itself."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # also of more digits than Python makes a number of
         return text

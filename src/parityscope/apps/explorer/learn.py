@@ -20,7 +20,7 @@ from parityscope.problems import Parity, draw_problems
 from parityscope.risk.engines import closed_form, pair
 from parityscope.training.build import build_model, readout_of
 from parityscope.training.learning import LEARNED_ACCURACY
-from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe
+from parityscope.training.recipes import DEFAULT_RECIPE, Recipe, named_recipe, refuse_impossible
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
 
@@ -75,10 +75,7 @@ class LiveSettings(BaseModel):
         recipe = named_recipe(self.recipe).adapted(problem.k, **self.overrides()).resolved(problem.n, problem.k)
         if int(recipe.steps) > MOST_STEPS:
             raise InvalidInput(f"the explorer takes at most {MOST_STEPS} steps, got {recipe.steps}")
-        if float(recipe.temperature) <= 0:
-            raise InvalidInput(f"temperature must be positive, got {recipe.temperature:g}")
-        if float(recipe.learning_rate) <= 0:
-            raise InvalidInput(f"learning rate must be positive, got {recipe.learning_rate:g}")
+        refuse_impossible(recipe)
         limit = _live_bits(recipe, problem.k)
         if problem.n > limit:
             raise InvalidInput(f"the {recipe.readout} readout trains live up to n = {limit}, got {problem.n}")

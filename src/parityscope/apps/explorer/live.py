@@ -208,10 +208,10 @@ class Client:
             if not isinstance(message, dict):
                 raise InvalidInput("a command is an object")
             self._command(str(message.pop("do", "")), message)
-        except json.JSONDecodeError:
-            await self._say({"type": "error", "message": "a command is a JSON object"})
         except InvalidInput as error:
             await self._say({"type": "error", "message": str(error)})
+        except (ValueError, RecursionError):
+            await self._say({"type": "error", "message": "a command is a JSON object"})
 
     def _command(self, do: str, message: dict[str, Any]) -> None:
         if do == "taken":

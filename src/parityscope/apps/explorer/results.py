@@ -16,7 +16,7 @@ from parityscope.apps.reference import unpack_reference
 from parityscope.core.errors import InvalidInput
 from parityscope.papers.claim import ClaimCheck
 from parityscope.papers.figure import SCALES, PaperFigure, Scale
-from parityscope.papers.registry import FIGURE_IDS, load_figure
+from parityscope.papers.registry import FIGURE_IDS, PAPERS, load_figure
 from parityscope.papers.rendering import claims_markdown, figure_markdown, to_html
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Config, Row, Store, StoredRow
@@ -58,9 +58,7 @@ class Results:
         scale, checked = next(((scale, found) for scale, found in by_scale if found), (SCALES[0], []))
         return {
             "store": None if self._named is None else f"{self._named.path.parent.name}/{self._named.path.name}",
-            "experiments": [
-                {"id": name, "title": _title(name), "rows": count} for name, count in counts.items() if count
-            ],
+            "papers": _by_paper({name: count for name, count in counts.items() if count}),
             "claims": len(checked),
             "claims_html": to_html(claims_markdown(checked, scale, lambda name: f"#results?show={name}")),
         }
@@ -146,6 +144,20 @@ def _store_folder(folder: Path) -> Path:
         if (place / "store.sqlite").is_file():
             return place
     raise InvalidInput(f"there is no store in {folder}: give the --out folder of reproduce or sweep")
+
+
+def _by_paper(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return what has rows, paper by paper, and last what no paper knows: the rows of sweeps."""
+    groups = [(f"{paper.name}: {paper.title}", [name for name in counts if name in paper.figures]) for paper in PAPERS]
+    groups.append(("Other rows", [name for name in counts if name not in FIGURE_IDS]))
+    return [
+        {
+            "title": title,
+            "experiments": [{"id": name, "title": _title(name), "rows": counts[name]} for name in names],
+        }
+        for title, names in groups
+        if names
+    ]
 
 
 def _title(name: str) -> str:

@@ -12,6 +12,8 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from threading import Event
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -74,6 +76,23 @@ class ShuffleSettings(FitSettings):
         return range(self.first, self.first + self.count)
 
 
+def example_table() -> str:
+    """Return a table to try: of 600 machines most fail whose valve, pump and shift are odd together, and few others.
+
+    >>> example_table().splitlines()[0]
+    'site,load,filter,valve,pump,shift,fault'
+    """
+    draw = Random(0).random
+    lines = ["site,load,filter,valve,pump,shift,fault"]
+    for _ in range(600):
+        site = ("Bonn", "Hof", "Kiel", "Ulm")[int(4 * draw())]
+        load, worn, valve, pump, night = 20 + 60 * draw(), draw() < 0.5, draw() < 0.5, draw() < 0.5, draw() < 0.5
+        fault = draw() < (0.6 if valve ^ pump ^ night else 0.08)
+        names = ("worn" if worn else "new", "open" if valve else "closed", "B" if pump else "A")
+        lines.append(",".join((site, f"{load:.1f}", *names, "night" if night else "day", "yes" if fault else "no")))
+    return "\n".join(lines) + "\n"
+
+
 @dataclass
 class Kept:
     """A table that somebody sent, and how far the search in it has come."""
@@ -129,14 +148,19 @@ class Tables:
         share, doing = self._kept(key).searched
         return {"share": share, "doing": doing}
 
-    def fit(self, settings: FitSettings) -> dict[str, Any]:
-        """Return the interactions of a kept table, as `fit --json` does, and the code that finds them."""
+    def fit(self, settings: FitSettings, left: Event | None = None) -> dict[str, Any]:
+        """Return the interactions of a kept table, as `fit --json` does, and the code that finds them.
+
+        The search is given up once `left` is set: nobody waits for it any more.
+        """
         kept, started = self._kept(settings.table), time.perf_counter()
         kept.searched = (0.0, "")
         known = _prepared(kept, settings)
 
         def remember(share: float, doing: str) -> None:
             kept.searched = (share, doing)
+            if left is not None and left.is_set():
+                raise InvalidInput("the search was given up: who asked has left")
 
         answer = answer_for(known, settings.question(), settings.seed, remember)
         fitted = described(known, answer, time.perf_counter() - started)

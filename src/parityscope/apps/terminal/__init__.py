@@ -5,6 +5,8 @@ from collections.abc import Container, Iterable
 from rich.table import Table
 from rich.text import Text
 
+from parityscope.core.cells import as_text
+
 
 def plain_table(titles: Iterable[str], left: Container[str]) -> Table:
     """Return a table without lines; columns are flush right but for those that are named.
@@ -14,5 +16,5 @@ def plain_table(titles: Iterable[str], left: Container[str]) -> Table:
     """
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for title in titles:
-        table.add_column(Text(title), justify="left" if title in left else "right")
+        table.add_column(Text(as_text(title)), justify="left" if title in left else "right")
     return table

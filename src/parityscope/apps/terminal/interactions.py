@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parityscope.apps.terminal import plain_table
+from parityscope.core.cells import as_text
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.tables.table import listed
 
@@ -38,7 +39,7 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     """
     answer = fitted.answer
     for note in fitted.notes:
-        console.print(Text(note, "yellow"), soft_wrap=True)
+        _say(console, note, "yellow")
     for number, finding in enumerate(fitted.findings, start=1):
         _show_finding(console, fitted, finding, number, limit)
     if len(fitted.findings) > 1:
@@ -51,7 +52,7 @@ def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     )
     _say(console, f"guarantee: {answer.guarantee}")
     if answer.skipped and fitted.findings:  # where nothing was found, the reason says it
-        console.print(Text(answer.skipped, "yellow"), soft_wrap=True)
+        _say(console, answer.skipped, "yellow")
     if fitted.compared:
         _say(console, fitted.compared)
     constant = [name for name, why in fitted.ignored.items() if why == "constant"]
@@ -106,8 +107,9 @@ def _quality(said: Quality, measured: bool) -> str:
     )
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+def _say(console: Console, text: str, style: str = "") -> None:
+    """Print a line; what the table's own words would tell a terminal to do is shown, not done."""
+    console.print(Text(as_text(text), style), highlight=False, soft_wrap=True)
 
 
 def _show_finding(console: Console, fitted: TableFit, finding: Term, number: int, limit: int) -> None:
@@ -118,17 +120,17 @@ def _show_finding(console: Console, fitted: TableFit, finding: Term, number: int
     )
     evidence = f"{p_text(finding.log_p)} · {finding.estimate:+.3g}{scale} ({low:.2g} to {high:.2g})"
     heading = f"{number}. {finding.kind} of {', '.join(finding.columns)} · {evidence}"
-    console.print(Text(f"{heading} · {finding.share:.0%} of what is explained{adds}", "bold"), soft_wrap=True)
+    _say(console, f"{heading} · {finding.share:.0%} of what is explained{adds}", "bold")
     if finding.parts:
         _say(console, f"beyond effects of {listed(' × '.join(part) for part in finding.parts)}")
     titles = ("column", "number", "bit")
     table = plain_table(titles, left=titles)
     numbers = dict(zip(finding.columns, finding.support, strict=False))
     for name, bit in zip(finding.asked, finding.bits, strict=True):
-        table.add_row(Text(name), str(numbers.get(name, "")), Text(bit))
+        table.add_row(Text(as_text(name)), str(numbers.get(name, "")), Text(as_text(bit)))
     console.print(table)
     for name, others in finding.block.items():
-        console.print(Text(f"these rows cannot tell {name} from {listed(others)}", "yellow"))
+        _say(console, f"these rows cannot tell {name} from {listed(others)}", "yellow")
     console.print()
     # Two questions about one column have combinations of answers that no row can have.
     possible = [line for line in finding.cells() if line["rows"] or len(finding.bits) == len(finding.columns)]
@@ -143,7 +145,7 @@ def _cells(lines: list[dict[str, Any]], second: str, limit: int, *, measured: bo
     cells = plain_table((*names, "rows", second, ""), left=(*names, ""))
     for cell in lines[:limit]:
         share = cell["share"]
-        values = (Text(value) for value in cell["values"].values())
+        values = (Text(as_text(value)) for value in cell["values"].values())
         if share is None:
             cells.add_row(*values, str(cell["rows"]), "–", "")
             continue

@@ -23,7 +23,7 @@ from parityscope.language_models.measures import COMPARISONS, MEASURES
 from parityscope.language_models.study import StudyRow, lower_share, means
 from parityscope.language_models.word_problems import VARIANTS
 from parityscope.papers.claim import ClaimNumbers, Replayed
-from parityscope.papers.figure import SCALES, PaperFigure, Scale
+from parityscope.papers.figure import SCALES, PaperFigure, ResultTable, Scale
 from parityscope.papers.rendering import IRREFUTABLE, claim_markdown, counts_markdown, judgement_markdown
 from parityscope.runs import Summary
 from parityscope.training import learning
@@ -39,18 +39,27 @@ _MARK = "▼"
 
 
 def _attention_heat_map(
-    attention: Float[Tensor, "heads n"], hidden: Bool[Tensor, " n"], width: int, names: Sequence[str] | None = None
+    attention: Float[Tensor, "heads n"],
+    hidden: Bool[Tensor, " n"],
+    width: int,
+    names: Sequence[str] | None = None,
+    limit: int = 40,
 ) -> RenderableType:
     """Draw heads × positions, hidden bits marked; neighbouring positions share a cell when n exceeds the width.
 
-    What the rows are called is up to `names`; heads are numbered.
+    What the rows are called is up to `names`; heads are numbered. At most `limit` rows are drawn.
 
     >>> heads = torch.eye(4)[2:]
     >>> Console(width=40).print(_attention_heat_map(heads, heads.sum(0) > 0, width=40))
     hidden     ▼▼
     head 0   ··█· 1.00
     head 1   ···█ 1.00
+    >>> Console(width=40).print(_attention_heat_map(heads, heads.sum(0) > 0, width=40, limit=1))
+    hidden     ▼▼
+    head 0   ··█· 1.00
+    1 more
     """
+    more, attention = len(attention) - limit, attention[:limit]
     label = 9
     cells = max(1, min(attention.shape[-1], width - label - 5))
     # Each cell shows the largest attention among its positions, so that a single sharp bit stays visible.
@@ -67,7 +76,7 @@ def _attention_heat_map(
             line.append(_SHADES[level], Style(color=_COLOURS[level], bgcolor=_COLOURS[level] if level > 1 else None))
         line.append(f" {float(row.max()):.2f}", "dim")
         lines.append(line)
-    return Group(*lines)
+    return Group(*lines, *([Text(f"{more} more", style="dim")] if more > 0 else ()))
 
 
 def _runs_table(run: learning.LearnedRuns, limit: int = 40) -> Table:
@@ -217,6 +226,18 @@ def bench_table(results: Sequence[tuple[str, Timing]]) -> Table:
     """
     table = plain_table(COLUMNS, left=set(COLUMNS) - {"ratio", "ours"})
     for row in table_rows(results):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def compare_table(shown: ResultTable) -> Table:
+    """Return what methods need, a line for each method and size.
+
+    >>> compare_table(ResultTable(["method", "n"], [["fit", "20"]])).row_count
+    1
+    """
+    table = plain_table(tuple(shown.header), left={"method", "shown"})
+    for row in shown.rows:
         table.add_row(*map(Text, row))
     return table
 

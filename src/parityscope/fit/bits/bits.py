@@ -79,16 +79,16 @@ def refine(bits: tuple[Bit, ...], values: Mapping[int, ndarray], labels: ndarray
             others = np.ones(len(labels), dtype=np.int8)
             for other in current[:index] + current[index + 1 :]:
                 others *= other.signs(values[other.column])
-            current[index] = Bit(bit.column, threshold=best_cut(values[bit.column], others, labels, bit.threshold))
+            current[index] = Bit(bit.column, threshold=_best_cut(values[bit.column], others, labels, bit.threshold))
         if tuple(current) == before:
             break
     return tuple(current)
 
 
-def best_cut(values: ndarray, others: ndarray, labels: ndarray, present: float) -> float:
+def _best_cut(values: ndarray, others: ndarray, labels: ndarray, present: float) -> float:
     """Return the cut t for which sign(t − x)·others correlates most with the labels, or with what is left of them.
 
-    >>> best_cut(np.array([1, 2, 3, 4]), np.ones(4), np.array([0.0, 0.0, -0.5, 0.5]), present=1.5)
+    >>> _best_cut(np.array([1, 2, 3, 4]), np.ones(4), np.array([0.0, 0.0, -0.5, 0.5]), present=1.5)
     3.5
     """
     order = np.argsort(values, kind="stable")

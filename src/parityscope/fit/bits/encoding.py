@@ -108,7 +108,7 @@ def encode(
     wide: dict[int, ndarray] = {}
     step = max(1, min(X.shape[1], _BLOCK_NUMBERS // max(1, len(order))))
     for start in range(0, X.shape[1], step):
-        block = X[:, start : start + step][order]
+        block = X[:, start : start + step].T.take(order, axis=1).T  # a column's numbers side by side
         _read_block(collected, block, start, wide)
     scales = len(wide.keys() - unordered)
     pieces = 8 if scales <= 12 else 4 if scales <= 60 else 2
@@ -238,12 +238,13 @@ def _hashes(words: UInt64[ndarray, "words bits"], lengths: Sequence[int]) -> lis
         first = np.flatnonzero(full[:, 0])[:1]
         negate = (words[first[0]] & np.uint64(1)).astype(bool) if len(first) else np.zeros(words.shape[1], dtype=bool)
         words = words ^ (full * negate)
+    # Every word is mixed with its place (by the finalizer of splitmix64), and then they are summed.
+    places = np.arange(1, len(words) + 1, dtype=np.uint64)[:, None]
     halves = []
-    for seed in (1, 0x5851F42D4C957F2D):
-        half = np.zeros(words.shape[1], dtype=np.uint64)
-        for position, word in enumerate(words):
-            half ^= word + np.uint64(seed * (position + 1) % 2**64)
-            half *= _MIX
-            half ^= half >> np.uint64(29 + seed % 7)
-        halves.append(half.tolist())
+    for seed in (_MIX, np.uint64(0x5851F42D4C957F2D)):
+        mixed = words + places * seed
+        for shift, factor in ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB))):
+            mixed ^= mixed >> np.uint64(shift)
+            mixed *= factor
+        halves.append((mixed ^ (mixed >> np.uint64(31))).sum(axis=0).tolist())
     return list(zip(*halves, strict=True))

@@ -161,10 +161,10 @@ def repetition(X: ndarray, y: ndarray) -> Repetition | None:
     mark = np.zeros(rows)
     for column, factor in zip(chosen.tolist(), np.random.RandomState(0).randn(len(chosen)), strict=True):
         mark += factor * X[:, column]
-    _, codes, counts = np.unique(mark, return_inverse=True, return_counts=True)
-    repeated = rows - len(counts)
+    repeated = int((np.diff(np.sort(mark)) == 0).sum())
     if repeated < _FEWEST * rows:
         return None
+    _, codes, counts = np.unique(mark, return_inverse=True, return_counts=True)
     same = np.unique(mark + 1j * y, return_counts=True)[1]
     pairs, agreeing = (float((some * (some - 1.0)).sum()) / 2 for some in (counts, same))
     if agreeing < _AGREE * pairs:

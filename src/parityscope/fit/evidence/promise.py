@@ -3,8 +3,8 @@
 A further parity of k columns has partial correlation ρ with the target: the correlation of its sign, after the terms of
 the model and the parts of the parity are taken out, with the target, in units of the target's own spread. Its score
 statistic is then near ρ√N with standard deviation at most one. It is significant where that exceeds the normal quantile
-c of its level, and it falls `_SURELY` standard deviations short with probability 0.3 %: ρ = (c + 2.75)/√N, and a little
-for the degrees of freedom that the parts take and for a skewed target.
+c of its level, and it falls `DEVIATIONS` standard deviations short with probability 0.3 %: ρ = (c + 2.75)/√N, and
+a little for the degrees of freedom that the parts take and for a skewed target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parityscope.fit.clock import time_text
 from parityscope.fit.evidence.score import normal_quantile
 
 MISSED = 0.003  # how often a sampled search may miss a parity that it is said to have met
-SURELY = 0.99
+_SURELY = 0.99
 DEVIATIONS = 2.75  # a normal variable falls so far below its mean with probability 0.003
 _FEWEST = 0.05  # the share of rows that a parity must concern beyond its parts for the sentence to hold
 _A_DAY = 86_400.0
@@ -60,12 +60,19 @@ def promised(
 
 
 def sentence(
-    found: Mapping[int, float | None], *, spread: float | None, terms: bool, grouped: bool, uneven: Collection[int] = ()
+    found: Mapping[int, float | None],
+    *,
+    spread: float | None,
+    terms: bool,
+    grouped: bool,
+    uneven: Collection[int] = (),
+    ended: str = "",
 ) -> str:
     """Return the promise in words, from the partial correlation that is promised for every size.
 
     `spread` is the standard deviation of the labels, which turns a correlation into points of the share (None for a
-    measured target), `terms` whether something was found, `uneven` the sizes for which it holds of even parities only.
+    measured target), `terms` whether something was found, `uneven` the sizes for which it holds of even parities only,
+    `ended` why the search ended although more could be found.
 
     >>> print(sentence({1: 0.12, 2: 0.12, 3: None}, spread=0.5, terms=True, grouped=False))
     given the terms above, any further parity of at most k = 2 columns that moves the share by ≥ 6 points beyond its \
@@ -75,6 +82,8 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     """
     sizes = sorted(k for k, rho in found.items() if rho is not None)
     if not sizes:
+        if ended:
+            return f"nothing can be promised: {ended}"
         which = ", ".join(map(str, sorted(found))) or "any number of"
         return (
             f"nothing can be promised: a parity of {counted(which, 'column')}, however strong, might have been missed"
@@ -96,9 +105,8 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     )
     independent = "groups" if grouped else "rows"
     joined = ", ".join(clauses) + ("," if len(clauses) > 1 else "")
-    return (
-        f"{start}{joined} would have been found with probability ≥ {SURELY:g}, if {independent} are independent{even}"
-    )
+    surely = f"would have been found with probability ≥ {_SURELY:g}, if {independent} are independent{even}"
+    return f"{start}{joined} {surely}{f'; {ended}' if ended else ''}"
 
 
 def _strength(rho: float, spread: float | None) -> str:
@@ -134,10 +142,13 @@ def counted(many: int | str, what: str) -> str:
     return f"{many} {what}{'' if many in (1, '1') else 's'}"
 
 
-def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False) -> str:
+def skipped_sentence(
+    unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False, pairs: float = 0.0
+) -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
     `stopped` says why the search was cut short, if it was; with `early` it ended by itself before its budget was used.
+    `pairs` is the budget that would have paid for a scan of all pairs, where this one did not.
 
     >>> skipped_sentence({4: (0.5, 7300.0), 5: (1.0, 9e9), 6: (2.0, 1e15), 7: (2.0, 1e18)})
     'not searched: 4 columns weaker than 0.5 (2 hours), 5 columns with noise (285 years), 6 to 7 columns (longer)'
@@ -148,7 +159,8 @@ def skipped_sentence(unfinished: Mapping[int, tuple[float, float]], *, stopped: 
             longer.append(k)
             continue
         which = "" if met > 1 else " with noise" if met == 1 else f" weaker than {met:.2g}"
-        texts.append(f"{counted(k, 'column')}{which} ({time_text(seconds)})")
+        whole = f"; a budget of {time_text(pairs)} pays for all pairs" if k == 2 and pairs else ""
+        texts.append(f"{counted(k, 'column')}{which} ({time_text(seconds)}{whole})")
         longest = max(longest, seconds)
     if longer:
         some = " with noise" if all(unfinished[k][0] == 1 for k in longer) else ""

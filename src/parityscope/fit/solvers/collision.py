@@ -10,10 +10,12 @@ import numpy as np
 from jaxtyping import Int, UInt32, UInt64
 from numpy import ndarray
 
-from parityscope.fit.bits.packed import TwoClasses, xor_of
+from parityscope.fit.bits.packed import TwoClasses, count_odd, count_seconds
 from parityscope.fit.clock import Budget
 from parityscope.fit.solvers.collision_plan import (
+    CALL_SECONDS,
     MOST_COLLISIONS,
+    PASSED_SECONDS,
     Books,
     Plan,
     filter_limit,
@@ -26,8 +28,7 @@ from parityscope.fit.solvers.scan import BitSet
 _CHUNK = 2**18
 _MOST_KEY_BITS = 20  # the table of buckets then takes four megabytes
 _KEPT = 64
-# Nominal: to count 64 rows of a parity, to draw a row, and to look at a collision that passed the quick filter.
-_WORD_SECONDS, _DRAW_SECONDS, _PASSED_SECONDS = 4e-9, 27e-9, 20e-9
+_DRAW_SECONDS = 27e-9  # nominal, to draw a row
 
 
 @dataclass
@@ -140,7 +141,7 @@ class Collider:
             ]
             for pair in join.pairs():
                 passed = sieve.quickly(quick, pair)
-                self._work += len(passed) * sieve.pass_seconds
+                self._work += sieve.seconds(len(passed), plan.k)
                 members = [
                     bits[_members(len(bits), half, some[passed])]
                     for bits, half, some in zip(sides, plan.halves, pair, strict=True)
@@ -191,7 +192,7 @@ class Collider:
         if not len(sets):
             return
         strength = self.rows.strength(*self.rows.odd(sets))
-        self._work += len(sets) * len(self.rows.words) * _WORD_SECONDS
+        self._work += CALL_SECONDS + count_seconds(len(sets), sets.shape[1], len(self.rows.words))
         for place in np.flatnonzero(np.abs(strength) >= self.floor).tolist():
             self.found[tuple(sorted(sets[place].tolist()))] = float(strength[place])
         if len(self.found) > 64 * _KEPT:
@@ -208,10 +209,9 @@ class _Sieve:
     quick_limit: int
     limit: int
 
-    @property
-    def pass_seconds(self) -> float:
-        """Nominal seconds that a collision takes which the first words let pass."""
-        return _PASSED_SECONDS * (1 if len(self.words) == self.quick else 1 + len(self.words) / 2)
+    def seconds(self, passed: int, k: int) -> float:
+        """Return the nominal seconds that collisions take which the first words let pass."""
+        return passed * PASSED_SECONDS + (len(self.words) > self.quick) * count_seconds(passed, k, len(self.words))
 
     def quickly(self, halves: list[list[ndarray]], pair: tuple[ndarray, ndarray]) -> ndarray:
         """Return which collisions pass the first words, from the words of the half-sets."""
@@ -228,9 +228,7 @@ class _Sieve:
         """Return the sets that pass all words."""
         if len(self.words) == self.quick or not len(sets):
             return sets
-        odd = np.zeros(len(sets), dtype=np.uint16)
-        for word, labels in zip(self.words, self.labels, strict=True):
-            odd += np.bitwise_count(xor_of(word, sets) ^ labels)
+        odd = count_odd(self.words, sets, self.labels)
         return sets[(odd <= self.limit) | (odd >= 64 * len(self.words) - self.limit)]
 
 

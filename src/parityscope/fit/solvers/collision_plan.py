@@ -38,13 +38,18 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from parityscope.fit.bits.packed import count_seconds
+
 SIZES = (2, 3, 4, 5, 6)
 GRID = np.round(np.arange(0.05, 1.005, 0.01), 2)  # correlations that the books are kept for
 _MOST_HALVES = 3_000_000
 MOST_COLLISIONS = 6_000_000
-# Nominal, each per piece of work that is counted; fitted to rounds on tables of many shapes.
-_COLLISION_SECONDS, _HALF_SECONDS, _SORT_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 10e-9, 5e-9, 18e-9, 1.1e-9, 3e-4
-_QUICK_SECONDS = 1.6e-9
+# Nominal, each per piece of work that is counted; fitted to rounds on tables of many shapes. Their proportions are of
+# one processor, and their size is that of another, on which collisions were the only work that took longer.
+_COLLISION_SECONDS, _HALF_SECONDS, _SORT_SECONDS, _BIT_SECONDS, _ROUND_SECONDS = 15e-9, 9.8e-9, 48e-9, 1.6e-9, 4.5e-4
+_QUICK_SECONDS = 2.4e-9
+PASSED_SECONDS = 30e-9  # nominal, to find the columns of a collision that passed the quick filter
+CALL_SECONDS = 3e-5  # nominal, to begin counting the survivors of a round on all rows
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,19 @@ class Plan:
         return math.comb(self.sides[0], self.halves[0]) * math.comb(self.sides[1], self.halves[1])
 
 
-def plan_for(columns: int, k: int, rows: int, rho: float, *, bits_per_column: float = 1.0) -> Plan:
+def plan_for(
+    columns: int,
+    k: int,
+    rows: int,
+    rho: float,
+    *,
+    bits_per_column: float = 1.0,
+    counted: int | None = None,
+    uneven: float = 0.2,
+) -> Plan:
     """Return the plan with the least expected time for a parity of correlation rho.
+
+    Keys and filters draw from `rows` of equal classes; survivors are counted on `counted` rows, the same unless told.
 
     >>> plan_for(230_000, 2, 1645, 0.6).sides
     (115000, 115000)
@@ -81,19 +97,27 @@ def plan_for(columns: int, k: int, rows: int, rho: float, *, bits_per_column: fl
     share = large / k
     sides = [min(round(columns * part), columns - 1) for part in (share, 1 - share)]
     sides[1] = columns - sides[0]
+    # Half-sets have to fit into memory: fewer columns are dealt then, and more rounds made, of which each has a part.
     for side, half in enumerate((large, small)):
         while math.comb(sides[side], half) * bits_per_column**half > _MOST_HALVES and sides[side] > half:
             sides[side] = max(half, int(sides[side] * 0.95))
     halves = [math.comb(m, h) * bits_per_column**h for m, h in zip(sides, (large, small), strict=True)]
     words, quick = _filter_words(rho, rows)
+    # What chance collisions cost after the quick filter: of weak parities it stops few, and counting them on all rows
+    # is then most of the work.
+    passing = [_chance_passes(filter_limit(rho, rows, rows, 64 * some, uneven), 64 * some) for some in (quick, words)]
+    after = passing[0] * (PASSED_SECONDS + (words > quick) * count_seconds(1, k, words))
+    after += min(passing) * count_seconds(1, k, (rows if counted is None else counted) / 64)
     best: Plan | None = None
+    # One more bit halves the chance collisions, and costs a factor (1 + ρ)/2 of the probability that the key is clean:
+    # the plan has the least seconds per clean key.
     for key_bits in range(4, 21):
         if key_bits + 1 > rows / 4:
             break
         collisions = halves[0] * halves[1] / 2.0**key_bits
         if collisions > MOST_COLLISIONS and key_bits < 20:
             continue
-        cost = round_seconds(halves, collisions, key_bits, quick, columns * bits_per_column)
+        cost = round_seconds(halves, collisions, key_bits, quick, columns * bits_per_column) + collisions * after
         plan = Plan(k, (large, small), (sides[0], sides[1]), key_bits, words, quick, rho, cost)
         if best is None or cost / _agree(rho) ** key_bits < best.seconds / _agree(rho) ** best.key_bits:
             best = plan
@@ -116,6 +140,11 @@ def gather_seconds(rows: int, bits: float) -> float:
     return rows * bits * _BIT_SECONDS
 
 
+def _chance_passes(limit: int, filter_rows: int) -> float:
+    """Return roughly how often a parity without correlation passes a filter, by either sign."""
+    return math.erfc(max(0.0, filter_rows - 2 * limit - 1) / math.sqrt(2 * filter_rows))
+
+
 def _agree(rho: float) -> float:
     return (1 + rho) / 2
 
@@ -132,6 +161,7 @@ def _filter_words(rho: float, rows: int) -> tuple[int, int]:
 @lru_cache(maxsize=4096)
 def _clean(first: int, second: int, key_rows: int, uneven: float) -> tuple[float, ...]:
     """Return, for every correlation of GRID, the least probability that the rows of a key are clean."""
+    # How evenly the parity splits the rows is not known before it is found: the worst of what is allowed counts.
     u = np.linspace(0.5 - uneven / 2, 0.5 + uneven / 2, 33)[:, None]
     rows = first + second
     J = GRID * np.sqrt(u * (1 - u) * rows * rows / (first * second))

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from numpy import ndarray
 
 from parityscope.fit.bits.encoding import BitTable
-from parityscope.fit.bits.packed import TwoClasses, unpack
+from parityscope.fit.bits.packed import TwoClasses, count_seconds
 from parityscope.fit.clock import Budget
 from parityscope.fit.evidence.evidence import log_choose
 from parityscope.fit.solvers.collision_plan import GRID
@@ -28,10 +28,10 @@ from parityscope.fit.solvers.scan import BitSet
 
 _SPARE_ROWS = 24  # random rows beyond the unknowns: the system has full rank but for a chance of 2^−24
 _BATCH_WORDS = 2**17
-# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution
-# with every word that it is counted on.
+# Nominal: of a step for all systems together, per word, per bit that is read, of a sample, and of a sparse solution.
 _STEP_SECONDS, _WORD_SECONDS, _BIT_SECONDS, _SAMPLE_SECONDS = 31e-6, 2.7e-9, 7.5e-9, 150e-6
-_SET_SECONDS, _COUNT_SECONDS = 75e-6, 19e-9
+_SET_SECONDS = 75e-6
+_LEAST_CHANCE = 1e-280  # below, the number of samples is no number
 
 
 def solve(
@@ -151,9 +151,13 @@ class Eliminator:
         return np.split(self.generators, np.flatnonzero(np.diff(owner)) + 1)
 
     @cached_property
-    def _answers(self) -> UInt8[ndarray, "rows bits"]:
-        signs = unpack(self.rows.words, [self.rows.first, self.rows.second])
-        return np.ascontiguousarray(signs.T < 0).astype(np.uint8)
+    def _bytes(self) -> UInt8[ndarray, "bits eights"]:
+        return np.ascontiguousarray(self.rows.words.T).astype("<u8", copy=False).view(np.uint8)
+
+    def _answers(self, rows: ndarray, bits: ndarray) -> UInt8[ndarray, "rows bits"]:
+        place = self.rows.places(rows)
+        some: ndarray = (self._bytes[np.ix_(bits, place // 8)] >> (place % 8).astype(np.uint8)) & np.uint8(1)
+        return some.T
 
     def run(self, columns: int, *, samples: int, budget: Budget) -> None:
         """Solve samples of so many columns; a parity without any disagreement ends it."""
@@ -166,7 +170,7 @@ class Eliminator:
             right = np.zeros((len(chosen), count), dtype=np.uint8)
             for place, some in enumerate(chosen):
                 rows = _different(self.random, self.rows.rows, count)
-                system[place, :, : len(some)] = self._answers[np.ix_(rows, some)]
+                system[place, :, : len(some)] = self._answers(rows, some)
                 system[place, :, -1] = 1
                 right[place] = labels[rows]
             solution, full_rank, consistent = solve(system, right)
@@ -191,7 +195,7 @@ class Eliminator:
 
     @property
     def _set_seconds(self) -> float:
-        return _SET_SECONDS + len(self.rows.words) * _COUNT_SECONDS
+        return _SET_SECONDS + count_seconds(1, self.max_k, len(self.rows.words))
 
     def _weigh(self, chosen: list[ndarray], solution: ndarray) -> int:
         """Count the sparse solutions on all rows; return how many there were."""
@@ -231,7 +235,9 @@ def best_columns(books: EliminationBooks, k: int, rho: float, missed: float) -> 
         {max(k, round(books.most * 2 ** (-step / 2))) for step in range(16)} if books.most >= k else ()
     ):
         chance = float(books.chance(k, columns)[here])
-        samples = math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > 0 else math.inf
+        samples = (
+            math.ceil(max(0.0, needed) / -math.log1p(-min(chance, 1 - 1e-15))) if chance > _LEAST_CHANCE else math.inf
+        )
         seconds = samples * sample_seconds(columns)
         if seconds < best[2]:
             best = (columns, samples, seconds)

@@ -26,6 +26,7 @@ _BLOCK_ROWS = 2**13  # a block of signs and its product stay in the cache
 _TILE = 1024  # questions whose pairs are looked at together
 _OPERATIONS = 8e10  # single-precision operations in a nominal second
 _NUMBERS = 4e8  # numbers read or written one by one in a nominal second
+_PREFIX_SECONDS = 1.5e-5  # nominal, of the product of the questions above the others, however few rows it has
 _HELD = 3e7  # signs that are kept unpacked: 120 megabytes
 _LEAST_LEFT = 12.0  # rows' worth of variance that a pair must have beyond its parts
 
@@ -54,7 +55,8 @@ def seconds(bits: int, k: int, rows: int) -> float:
     # Two of the questions come from a product of those above the others: twice as many as there are sets.
     sets = bits**2 if k == 2 else math.comb(bits, k) * 2 + prefixes * bits
     by_one = sets * (12 if k == 2 else 3) + prefixes * bits * rows / k
-    return products * 2 * sets * rows / _OPERATIONS + by_one / _NUMBERS
+    by_prefix = prefixes * _PREFIX_SECONDS if k > 2 else 0.0
+    return products * 2 * sets * rows / _OPERATIONS + by_one / _NUMBERS + by_prefix
 
 
 @dataclass
@@ -127,7 +129,10 @@ class Scanner:
         floor = 0.0
         left = residuals.astype(np.float32)
         blocks = list(self._blocks()) if self._held is not None or self._holds() else None
+        column_of = owner.tolist()
         for prefix in combinations(range(self._bits - 2), k - 2):
+            if len({column_of[bit] for bit in prefix}) < k - 2:
+                continue  # two questions about one column
             above = slice(prefix[-1] + 1, None)
             sums = np.zeros((self._bits - prefix[-1] - 1,) * 2, dtype=np.float32)
             for rows, signs in blocks if blocks is not None else self._blocks():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import re
 import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +20,11 @@ from parityscope.fit.tables.table import DataTable, refuse_repeated, table_of
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LETTERS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 _SAMPLE = 1 << 16  # bytes that are looked at beyond the header
+_LONGEST_LINE = 1 << 26  # bytes; a million genotypes take two million
+_MOST_COLUMNS = 100_000  # that are not single digits: pandas takes minutes and gigabytes for more
+_TOLD = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)  # how spreadsheets say what separates fields
 _ALSO_MISSING = ["?"]  # beside what pandas takes for missing: empty fields, NA, N/A, NaN, null, None, …
 
 
@@ -28,6 +36,8 @@ class Dialect:
     decimal: str
     encoding: str
     header: tuple[str, ...]
+    before: int = 0  # lines above the header
+    by_returns: bool = False  # lines end in a carriage return alone
 
     def notes(self, suffix: str) -> tuple[str, ...]:
         """Say what is unusual for a file of that name.
@@ -37,11 +47,11 @@ class Dialect:
         """
         unusual = []
         if self.separator != SUFFIXES.get(suffix, ",") and suffix != ".txt":
-            unusual.append(f"{_SEPARATORS[self.separator]} between fields")
+            unusual.append(f"{_SEPARATORS.get(self.separator, repr(self.separator))} between fields")
         if self.decimal == ",":
             unusual.append("decimal commas")
-        if self.encoding == "latin-1":
-            unusual.append("letters as in Latin-1, since it is not UTF-8")
+        if self.encoding != "utf-8":
+            unusual.append(f"letters as in {_LETTERS[self.encoding]}, since it is not UTF-8")
         return (f"read with {' and '.join(unusual)}",) if unusual else ()
 
 
@@ -59,35 +69,60 @@ def read_delimited(path: Path, suffix: str, *, refuse_missing: bool = False) -> 
         import pandas as pd
     dialect = sniff(path, suffix)
     refuse_repeated(dialect.header, path)
-    if len(dialect.header) > wide.MANY_COLUMNS and dialect.encoding == "utf-8":
-        if refuse_missing:
-            with _opened(path) as stream:
-                wide.refuse_missing(stream, dialect.header, dialect.separator, path)
-        with _opened(path) as stream:
-            table = wide.read_digits(stream, dialect.header, dialect.separator, dialect.notes(suffix))
-        if table is not None:
-            return table
-    try:
-        with warnings.catch_warnings(), _opened(path) as stream:
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # lines that are longer than the header
-            frame = pd.read_csv(
-                stream,
-                sep=dialect.separator,
-                decimal=dialect.decimal,
-                encoding=dialect.encoding,
-                header=0,
-                names=list(dialect.header),
-                index_col=False,
-                na_values=_ALSO_MISSING,
-                low_memory=False,
-            )
-    except pd.errors.ParserWarning:
-        raise InvalidInput(f"{path} has lines with more fields than its header names, {len(dialect.header)}") from None
-    except (pd.errors.ParserError, ValueError, OSError, EOFError) as error:
-        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: {str(error).splitlines()[0]}") from None
+    with _sentences(path, suffix):
+        table = _digits(path, suffix, dialect, refuse_missing)
+    if table is not None:
+        return table
+    if len(dialect.header) > _MOST_COLUMNS:
+        raise InvalidInput(
+            f"{path} has {len(dialect.header)} columns, and they are not single digits: at most {_MOST_COLUMNS}"
+        )
+    with _sentences(path, suffix), warnings.catch_warnings(), _opened(path) as stream:
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # lines that are longer than the header
+        frame = pd.read_csv(
+            stream,
+            sep=dialect.separator,
+            decimal=dialect.decimal,
+            encoding=dialect.encoding,
+            header=0,
+            skiprows=dialect.before,
+            names=list(dialect.header),
+            index_col=False,
+            na_values=_ALSO_MISSING,
+            low_memory=False,
+        )
     if frame.empty:
         raise InvalidInput(f"{path} has no rows")
     return table_of(frame, dialect.notes(suffix))
+
+
+def _digits(path: Path, suffix: str, dialect: Dialect, refuse_missing: bool) -> DataTable | None:
+    """Return a table of very many columns of single digits; None for any other."""
+    usual = dialect.encoding == "utf-8" and not dialect.before and not dialect.by_returns
+    if len(dialect.header) <= wide.MANY_COLUMNS or not usual:
+        return None
+    if refuse_missing:
+        with _opened(path) as stream:
+            wide.refuse_missing(stream, dialect.header, dialect.separator, path)
+    with _opened(path) as stream:
+        return wide.read_digits(stream, dialect.header, dialect.separator, dialect.notes(suffix))
+
+
+@contextmanager
+def _sentences(path: Path, suffix: str) -> Iterator[None]:
+    """Turn what goes wrong when a file is read into a sentence."""
+    import pandas as pd
+
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except pd.errors.ParserWarning:
+        raise InvalidInput(f"{path} has lines with more fields than its header names") from None
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
+        where = "its first line: " if isinstance(error, csv.Error) else ""
+        reason = where + (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: {reason}") from None
 
 
 def sniff(path: Path, suffix: str) -> Dialect:
@@ -96,31 +131,36 @@ def sniff(path: Path, suffix: str) -> Dialect:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "faults.csv"
     >>> written = path.write_text("shift\\tfault\\nday\\t0\\n")
-    >>> sniff(path, ".csv")
-    Dialect(separator='\\t', decimal='.', encoding='utf-8', header=('shift', 'fault'))
+    >>> dialect = sniff(path, ".csv")
+    >>> dialect.separator, dialect.encoding, dialect.header
+    ('\\t', 'utf-8', ('shift', 'fault'))
     """
-    try:
+    with _sentences(path, suffix):
+        encoding = _encoding(path)
         with _opened(path) as stream:
-            first, rest = stream.readline(), stream.read(_SAMPLE)
-    except (OSError, EOFError) as error:
-        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: {error}") from None
-    if not first.strip():
-        raise InvalidInput(f"{path} is empty" if not rest.strip() else f"{path} begins with an empty line")
-    if b"\0" in first:
-        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: it has zero bytes (UTF-16? save it as UTF-8)")
-    encoding = _encoding(path)
-    header = first.decode(encoding).lstrip("\ufeff")
-    bare = re.sub(r'"[^"]*("|$)', "", header)  # what is within quotes separates nothing
-    separator = max(_SEPARATORS, key=lambda one: (bare.count(one), one == ","))
-    while header.count('"') % 2 and rest:  # a name with a line break in it
-        line, _, rest = rest.partition(b"\n")
-        header += line.decode(encoding) + "\n"
-    try:
+            first, rest = stream.readline(_LONGEST_LINE), stream.read(_SAMPLE)
+        first = first.removeprefix(codecs.BOM_UTF8)
+        by_returns = b"\r" in first.rstrip(b"\r\n")
+        if by_returns:
+            first, _, rest = first.partition(b"\r")
+        if b"\0" in first:
+            raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: it has zero bytes (UTF-16? save it as UTF-8)")
+        told = _TOLD.fullmatch(first.decode(encoding))
+        if told:
+            first, _, rest = rest.partition(b"\r" if by_returns else b"\n")
+        if not first.strip():
+            raise InvalidInput(f"{path} is empty" if not rest.strip() else f"{path} begins with an empty line")
+        header = first.decode(encoding)
+        bare = re.sub(r'"[^"]*("|$)', "", header)  # what is within quotes separates nothing
+        separator = told[1] if told else max(_SEPARATORS, key=lambda one: (bare.count(one), one == ","))
+        while header.count('"') % 2 and rest:  # a name with a line break in it
+            line, _, rest = rest.partition(b"\n")
+            header += line.decode(encoding) + "\n"
         names = tuple(next(csv.reader(io.StringIO(header), delimiter=separator)))
-    except csv.Error as error:
-        raise InvalidInput(f"{path} cannot be read as {suffix[1:]}: its first line: {error}") from None
     sample = rest.decode(encoding, errors="ignore")
-    return Dialect(separator, _decimal(sample, separator), encoding, names)
+    if by_returns:
+        sample = sample.replace("\r", "\n")
+    return Dialect(separator, _decimal(sample, separator), encoding, names, int(told is not None), by_returns)
 
 
 def _decimal(sample: str, separator: str) -> str:
@@ -133,19 +173,27 @@ def _decimal(sample: str, separator: str) -> str:
 
 
 def _encoding(path: Path) -> str:
-    """Return UTF-8 unless the file, read to its end, is not."""
-    import codecs
-
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    """Return UTF-8 unless the file, read to its end, is not; refuse a line that no memory should hold."""
+    decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", *_LETTERS)}
+    line = 0  # bytes since the last line began
+    with _opened(path) as stream:
+        while piece := stream.read(1 << 24):
+            ends = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+            line = len(piece) - ends - 1 + (line if ends < 0 else 0)
+            if line > _LONGEST_LINE:
+                raise InvalidInput(f"{path} has a line of more than {_LONGEST_LINE} bytes: is it a table?")
+            for name in list(decoders):
+                # Most pieces need no decoding.
+                if not piece.isascii() or decoders[name].getstate()[0]:
+                    try:
+                        decoders[name].decode(piece)
+                    except UnicodeDecodeError:
+                        del decoders[name]
     try:
-        with _opened(path) as stream:
-            while piece := stream.read(1 << 24):
-                if not piece.isascii() or decoder.getstate()[0]:  # most pieces need no decoding
-                    decoder.decode(piece)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
+        decoders["utf-8"].decode(b"", final=True)
+    except (KeyError, UnicodeDecodeError):
+        decoders.pop("utf-8", None)
+    return next(iter(decoders))
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

@@ -11,7 +11,7 @@ from numpy import ndarray
 from parityscope.core.errors import InvalidInput
 from parityscope.fit.tables.coding import Coded, code
 from parityscope.fit.tables.column import SearchedColumn
-from parityscope.fit.tables.missing import Missing
+from parityscope.fit.tables.missing import Missing, refuse_infinite
 from parityscope.fit.tables.table import DataTable, is_missing, listed, table_of
 
 if TYPE_CHECKING:
@@ -64,11 +64,12 @@ class FrameCoder:
     def of(cls, frame: DataFrame, missing: Missing) -> tuple[FrameCoder, ndarray]:
         """Return the coder of the columns of a DataFrame, and its numbers."""
         table = _told(frame)
+        refuse_infinite(table, "X")
         lacking = [table.names[place] for place in table.missing()]
         if lacking and missing == "refuse":
             raise InvalidInput(
-                f"{listed(lacking)} has missing values (contains NaN): choose missing='median' or 'category', or drop "
-                "these rows"
+                f"{listed(lacking)} {'has' if len(lacking) == 1 else 'have'} missing values (contains NaN): choose "
+                "missing='median' or 'category', or drop these rows"
             )
         coded: Coded = code(table, None, missing)
         left_out = [f"{name} ({why})" for name, why in coded.left_out.items()]

@@ -56,8 +56,9 @@ def read_plink(path: Path) -> DataTable:
             alleles, names = (bed.allele_1, bed.allele_2), _names(bed.sid, bed.chromosome, bed.bp_position)
             phenotypes = [None if value in _NO_PHENOTYPE else value for value in map(str, bed.pheno)]
             numbers = bed.read(dtype=np.int8, order="F", num_threads=1)
-    except (ValueError, OSError, AttributeError) as error:
-        raise InvalidInput(f"{path} cannot be read as PLINK's .bed: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # of damaged files the library raises whatever it stumbles upon
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(f"{path} cannot be read as PLINK's .bed: {reason}") from None
     if not numbers.size:
         raise InvalidInput(f"{path} has no rows")
     in_memory = numbers.T.reshape(-1)  # a view in the order of memory: any other order takes a hundred times as long

@@ -82,20 +82,20 @@ def prepare_table(
     ('no', 'yes')
     """
     choice = missing_choice(missing)
-    place = table.place_of(_target(target, table, path), path)
+    place = usable_place(table, _target(target, table, path), path)
     table = without_missing(table, place, choice, path)
     refuse_infinite(table, path)
     if positive is None and is_measured(table, place):
         classes, labels = None, table.column(place).astype(float)
     else:
         classes, labels = classes_and_labels(table, place, positive, path)
-    belongs = None if group is None else table.place_of(group, path)
+    belongs = None if group is None else usable_place(table, group, path)
     coded = code(table, place, choice, frozenset() if belongs is None else frozenset({belongs}))
     left_out = [f"{name} ({why})" for name, why in coded.left_out.items()]
     if not coded.columns:
         why = f"; it has {listed(left_out)}" if left_out else ""
         raise InvalidInput(f"{path} has no column to search besides {table.names[place]!r}{why}")
-    given = {table.names[table.place_of(name, path)] for name in adjust}
+    given = {table.names[usable_place(table, name, path)] for name in adjust}
     covariates = tuple(index for index, column in enumerate(coded.columns) if column.name in given)
     notes = [*table.notes, *([f"not searched: {listed(left_out)}"] if left_out else []), *coded.notes]
     if adjust:
@@ -114,6 +114,23 @@ def prepare_table(
         groups,
         covariates,
     )
+
+
+def usable_place(table: DataTable, name: str, path: Path) -> int:
+    """Return where a column stands; one that was not read, such as a column of dates, is refused.
+
+    >>> import pandas as pd
+    >>> from parityscope.fit.tables.table import table_of
+    >>> table = table_of(pd.DataFrame({"hot": [0], "day": pd.to_datetime(["2026-11-18"])}))
+    >>> usable_place(table, "day", Path("faults.parquet"))
+    Traceback (most recent call last):
+    parityscope.core.errors.InvalidInput: faults.parquet has no numbers and no text in 'day': dates: make numbers of \
+them first, such as the month or the days since the first
+    """
+    place = table.place_of(name, path)
+    if name in table.left_out:
+        raise InvalidInput(f"{path} has no numbers and no text in {name!r}: {table.left_out[name]}")
+    return place
 
 
 def _target(target: str | None, table: DataTable, path: Path) -> str:

@@ -53,7 +53,6 @@ def read_parquet(path: Path) -> DataTable:
     (('shift', 'fault'), [[0], [1]], ['day', 'night'])
     """
     with naming_the_extra():
-        import pyarrow as pa
         import pyarrow.parquet as pq
     try:
         with pq.ParquetFile(path) as file:
@@ -66,8 +65,11 @@ def read_parquet(path: Path) -> DataTable:
                 table_of(file.read(columns=list(names[start : start + _COLUMNS])).to_pandas(ignore_metadata=False))
                 for start in range(0, len(names), _COLUMNS)
             ]
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} cannot be read as parquet: {str(error).splitlines()[0]}") from None
+    except InvalidInput:
+        raise
+    except Exception as error:  # of a damaged file pyarrow and pandas raise whatever they stumble upon
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(f"{path} cannot be read as parquet: {reason}") from None
     if not parts:
         raise InvalidInput(f"{path} has no columns")
     return _joined(parts)

@@ -151,12 +151,28 @@ def appendix_assumption(circle: Circle, heads: Tensor) -> dict[str, float]:
     """
     gamma = circle.attention(heads)  # (k, n)
     near = near_peak(circle, gamma)
+    c1_tau = circle.tau**2 * circle.n
+    first, second = gamma.topk(2).values.unbind(-1)
     return {
         "c1": circle.tau * circle.n,
-        "largest_weight_over_c1_tau": float(gamma.max()) / (circle.tau**2 * circle.n),
+        "largest_weight_over_c1_tau": float(gamma.max()) / c1_tau,
+        "second_weight_over_c1_tau": float(second.max()) / c1_tau,
+        "largest_weight_over_1_less_c1_tau": float(first.max()) / (1 - c1_tau) if c1_tau < 1 else float("inf"),
         "c2": float(gamma[near].min()) / circle.tau,
         "weight_beyond_a_quarter_pi": float(gamma.masked_fill(near, 0.0).sum(-1).max()),
     }
+
+
+def meets_appendix_assumption(circle: Circle, heads: Tensor) -> bool:
+    """Say whether attention is as assumed before Lemma 17, c₁ that of τ = c₁/n; “close to 0” is read as 0.01.
+
+    >>> heads = unit_heads(1, 2, torch.Generator().manual_seed(0))[0]
+    >>> [meets_appendix_assumption(one, heads) for one in (sharp_circle(), Circle(8, 2, 1 / 8, SMOOTHING))]
+    [True, False]
+    """
+    measured = appendix_assumption(circle, heads)
+    peaked = measured["second_weight_over_c1_tau"] <= 1 and measured["largest_weight_over_1_less_c1_tau"] <= 1
+    return peaked and measured["weight_beyond_a_quarter_pi"] <= 0.01
 
 
 def near_peak(circle: Circle, gamma: Tensor) -> Tensor:

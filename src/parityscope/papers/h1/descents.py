@@ -18,7 +18,7 @@ from parityscope.models import ZigZag
 from parityscope.models.positions import circle
 from parityscope.papers.claim import Again, Context
 from parityscope.papers.figure import Scale
-from parityscope.papers.h1.circle import SMOOTHING, Circle, gradients_of
+from parityscope.papers.h1.circle import SMOOTHING, Circle, gradients_of, meets_appendix_assumption
 from parityscope.papers.h1.enclosures import Enclosure, arrivals, basins
 from parityscope.papers.h1.minima import Landscape, MinimumNumbers, PlainRisk, certify, descend, polish, starts
 from parityscope.problems import Parity, bits_of
@@ -401,13 +401,37 @@ class Descents:
             one for one in found if one.gradient < _AT_REST_IN_DIGITS and one.least_curvature > 0 and one.radius > 0
         ]
 
+    def elsewhere_than(self, constant: float, b: float) -> list[MinimumNumbers]:
+        """Return the different minima at other settings than τ = constant/n and b, with τ ≤ 1 as in Section 2.2.
+
+        Two rates that lead to the same minimum count once.
+        """
+        found = {
+            (one.n, one.support, one.tau, one.b, round(float(one.risk), 6)): one
+            for one in self.minima
+            if Fraction(one.tau) <= 1 and (Fraction(one.tau) * one.n, float(one.b)) != (Fraction(str(constant)), b)
+        }
+        return list(found.values())
+
+    @property
+    def assumed(self) -> list[MinimumNumbers]:
+        """The certified minima whose attention is as the appendix assumes it, c₁ that of τ = c₁/n."""
+        return [one for one in self.minima if _is_as_assumed(one)]
+
     @property
     def highest(self) -> MinimumNumbers | None:
-        """The certified minimum with the largest risk, among those whose hidden bits are not neighbours if there are.
+        """The certified minimum that is shown: as the appendix assumes it, and not of neighbours, where there is one.
 
-        Neighbours are the hardest pair to tell apart, and nobody's typical one.
+        Of those the one with the largest risk. Neighbours are the hardest pair to tell apart, and nobody's typical one.
         """
-        return max(self.minima, key=lambda one: (not _has_neighbours(one), float(one.risk)), default=None)
+        chosen = self.assumed or self.minima
+        return max(chosen, key=lambda one: (not _has_neighbours(one), float(one.risk)), default=None)
+
+    def learned_at(self, constant: float) -> list[int]:
+        """Return how many starts of every cell learn at τ = constant/n ≤ 1, at the rate that moves a/τ as at c = 1."""
+        rate = round(2 * MOVING_RATE * constant**2, 6)
+        asked = [row for row in self.rows if (row.config.constant, row.config.rate) == (constant, rate)]
+        return [sum(row.numbers.learned) for row in asked if row.config.tau <= 1]
 
     def share(self, kind: str) -> Share:
         """Return the share of starts with a flag: "learned", "in_strict_minimum", "in_proved_basin" and so on."""
@@ -440,6 +464,13 @@ class Descents:
             }
             for row in self.rows
         ]
+
+
+def _is_as_assumed(minimum: MinimumNumbers) -> bool:
+    """Say whether the heads of a minimum meet the appendix's assumption."""
+    circle = Circle(minimum.n, len(minimum.support), float(Fraction(minimum.tau)), float(minimum.b))
+    heads = torch.tensor([[float(a), float(b)] for a, b in minimum.heads], dtype=torch.float64)
+    return meets_appendix_assumption(circle, heads)
 
 
 def _has_neighbours(minimum: MinimumNumbers) -> bool:
@@ -478,32 +509,35 @@ def minimum_again(
     support = tuple(point["support"])
     circle = Circle(point["n"], len(support), float(Fraction(point["tau"])), float(point["b"]))
     risk = float(circle.risk(heads, support))
-    slope, curvature = _by_differences(point)
+    with mp.workdps(40):
+        plain = PlainRisk(mp, point["n"], support, point["tau"], point["b"])
+        at = [mp.mpf(text) for head in point["heads"] for text in head]
+        gradient, hessian = by_differences(
+            lambda flat: plain.risk([flat[start : start + 2] for start in range(0, len(flat), 2)]),
+            at,
+            mp.mpf(10) ** -10,
+        )
+        slope, curvature = float(mp.norm(gradient)), float(min(mp.eigsy(hessian, eigvals_only=True)))
     at_rest = slope < 1e-15 and curvature > 0
     route = f"the model on all inputs; slope {slope:.0e}, least curvature {curvature:.2g} by differences in 40 digits"
     return Again(risk, route, judged(point, risk, slope) if at_rest else math.nan, "risk of a strict minimum")
 
 
-def _by_differences(stored: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the length of the gradient and the Hessian's least eigenvalue at a stored point, from risks alone."""
-    size = 2 * len(stored["heads"])
-    with mp.workdps(40):
-        plain = PlainRisk(mp, stored["n"], tuple(stored["support"]), stored["tau"], stored["b"])
-        point = [mp.mpf(text) for head in stored["heads"] for text in head]
-        step = mp.mpf(10) ** -10
+def by_differences(risk: Callable[[list[Any]], Any], point: list[Any], step: Any) -> tuple[Any, Any]:
+    """Return gradient and Hessian at a point in as many digits as mpmath is told, from risks alone."""
+    size = len(point)
 
-        def risk(*moves: tuple[int, int]) -> Any:
-            moved = list(point)
-            for axis, sign in moves:
-                moved[axis] += sign * step
-            return plain.risk([moved[start : start + 2] for start in range(0, size, 2)])
+    def at(*moves: tuple[int, int]) -> Any:
+        moved = list(point)
+        for axis, sign in moves:
+            moved[axis] += sign * step
+        return risk(moved)
 
-        here, up, down = risk(), [risk((i, 1)) for i in range(size)], [risk((i, -1)) for i in range(size)]
-        slope = mp.norm(mp.matrix([(up[i] - down[i]) / (2 * step) for i in range(size)]))
-        hessian = mp.matrix(size, size)
-        for i in range(size):
-            hessian[i, i] = (up[i] + down[i] - 2 * here) / step**2
-            for j in range(i):
-                both = risk((i, 1), (j, 1)) + risk((i, -1), (j, -1))
-                hessian[i, j] = hessian[j, i] = (both - up[i] - down[i] - up[j] - down[j] + 2 * here) / (2 * step**2)
-        return float(slope), float(min(mp.eigsy(hessian, eigvals_only=True)))
+    here, up, down = at(), [at((i, 1)) for i in range(size)], [at((i, -1)) for i in range(size)]
+    hessian = mp.matrix(size, size)
+    for i in range(size):
+        hessian[i, i] = (up[i] + down[i] - 2 * here) / step**2
+        for j in range(i):
+            both = at((i, 1), (j, 1)) + at((i, -1), (j, -1))
+            hessian[i, j] = hessian[j, i] = (both - up[i] - down[i] - up[j] - down[j] + 2 * here) / (2 * step**2)
+    return mp.matrix([(up[i] - down[i]) / (2 * step) for i in range(size)]), hessian

@@ -1,8 +1,13 @@
-"""One frozen head that tells the whole input, because embeddings may be large: what Theorem 11 of H1 overlooks.
+"""A frozen head behind which every parity is learned with small norms: Theorem 11's bound is not invariant under scale.
 
-The head prefers ones two to one; position j has the embedding 5^j, a one the embedding 1 and a zero 0, all times a
-large number. The sum of v*'s two coordinates is then a code of the input, and an FFNN-1 with one neuron per code
-interpolates any labels of the codes. The larger the embeddings, the smaller its weights.
+A frozen head whose weights differ tells the whole input, with H1's embeddings as with others, and an FFNN-1 behind it
+interpolates any labels; Theorem 11 asks for the norms ‖α‖‖β‖ that this takes. But with embeddings M times as large, and
+A and β 1/M times, the network computes the same function, and ‖α‖‖β‖ is 1/M times what it was. Since Section 4 allows
+arbitrary embeddings, no positive bound in the norms alone holds, at any n. (The proof takes entries of embeddings ≤ 1.)
+
+Here the head prefers ones two to one; position j has the embedding 5^j, a one the embedding 1 and a zero 0, all times
+a large number. The sum of v*'s two coordinates is a code of the input, and an FFNN-1 with one neuron per code
+interpolates the labels of the codes. Its σ is H1's, with b = 0.01.
 
 Codes differ for every n if 5^j becomes M^{j+1} with M > 8n²: two inputs x, x′ with s and s′ ones have the same code
 only if Σ_j M^{j+1} d_j = 2n(s′ − s) with whole numbers d_j = (n+s′)(1+x_j) − (n+s)(1+x′_j) of at most 4n. Unless all
@@ -21,6 +26,7 @@ import torch
 from torch import Tensor
 
 _SCALE = 2**60  # a power of two, so that scaling embeddings rounds nothing
+_ROOT_B = Fraction(1, 10)  # √b; σ(z) = (z + √(z² + b))/2 is nowhere farther than √b/2 from ReLU(z)
 
 
 def codes(n: int) -> list[Fraction]:
@@ -59,16 +65,21 @@ class Interpolation(NamedTuple):
     def in_floats(self, codes: Sequence[Fraction]) -> Tensor:
         """Evaluate the network in double precision, on scaled embeddings."""
         features, knots = (_floats([_SCALE * one for one in some]) for some in (codes, self.knots))
-        return float(self.start) + (features[:, None] - knots).relu() @ self._scaled_alpha()
+        z = features[:, None] - knots
+        return float(self.start) + (z + (z.square() + float(_ROOT_B) ** 2).sqrt()) / 2 @ self._scaled_alpha()
 
     def exactly(self, last: Fraction) -> dict[Fraction, Fraction]:
-        """Evaluate the network in fractions, at all knots and at the last code."""
+        """Evaluate the network in fractions, with ReLU for σ, at all knots and at the last code."""
         value, slope, values = self.start, Fraction(0), {(self.knots or [last])[0]: self.start}
         for alpha, (left, right) in zip(self.alpha, pairwise([*self.knots, last]), strict=True):
             slope += alpha
             value += slope * (right - left)
             values[right] = value
         return values
+
+    def smoothing(self) -> Fraction:
+        """Return a bound on what σ in place of ReLU changes, on scaled embeddings."""
+        return sum(map(abs, self.alpha), Fraction(0)) / _SCALE * _ROOT_B / 2
 
     def norms(self) -> float:
         """Return ‖α‖‖β‖ on scaled embeddings; both input weights of every neuron are 1."""
@@ -110,17 +121,20 @@ def largest_risk(n: int) -> Encoded:
 
 
 def exact_largest_risk(n: int) -> Fraction:
-    """Return the largest risk over all supports, by the networks in fractions.
+    """Return a bound on the largest risk over all supports, by the networks in fractions.
 
-    >>> exact_largest_risk(4)
-    Fraction(0, 1)
+    >>> 0 < exact_largest_risk(4) < Fraction(1, 10**30)
+    True
     """
     told = codes(n)
     largest = Fraction(0)
     for support in range(1, 2**n):
         labels = _labels(n, support)
-        predicted = Interpolation.of(told, labels).exactly(max(told))
-        losses = [max(Fraction(0), 1 - label * predicted[code]) ** 2 for code, label in zip(told, labels, strict=True)]
+        network = Interpolation.of(told, labels)
+        predicted, off = network.exactly(max(told)), network.smoothing()
+        losses = [
+            max(Fraction(0), 1 - label * predicted[code] + off) ** 2 for code, label in zip(told, labels, strict=True)
+        ]
         largest = max(largest, sum(losses, Fraction(0)) / len(losses))
     return largest
 

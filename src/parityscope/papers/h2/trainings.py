@@ -113,6 +113,7 @@ def _softmax(scores: Float[np.ndarray, "heads n"]) -> Float[np.ndarray, "heads n
 
 NEAR_ZERO = 0.1  # our reading of "nearly 0": a twentieth of the largest loss
 ISOLATED = 0.5  # less than an eighth of the weight lies off the pair, and every input is classified right
+IN_OUR_READING = "in our reading"  # of the abstract: it stands beside every verdict on what it says
 MOST = "more seeds than not, with 95 % confidence: the abstract names no probability"
 
 

@@ -1,10 +1,12 @@
-"""What the project's own claims share: weights, the domain D, attacks on it, rows of trainings and shares of seeds."""
+"""What the project's own claims and figures share: weights, the domain D, attacks on it, one step from examples."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,9 +15,10 @@ from parityscope.core.statistics import Share, wilson_share
 from parityscope.models import AdditiveScore, Cosine
 from parityscope.papers.attack import Attack, maximise
 from parityscope.papers.claim import Context
-from parityscope.problems import Parity
+from parityscope.problems import Parity, bits_of
 from parityscope.records import Row
 from parityscope.runs.training import Training, TrainingNumbers
+from parityscope.theory import one_step_height, path_phase
 
 BOUNDED = "docs: explanation/bounded-readout"
 BOUNDED_PROOF = "explanation/bounded-readout.md"
@@ -89,3 +92,36 @@ def share_of(flags: Sequence[bool]) -> Share:
     '3/4 (30%–95%)'
     """
     return wilson_share(sum(flags), len(flags))
+
+
+def entries_at_uniform(n: int, k: int) -> tuple[Tensor, Tensor]:
+    """Return, of every input, the terms y·sin(πk/2 − εR)·s of the gradient at uniform attention, and its bits.
+
+    The hidden bits are the first k.
+    """
+    bits = bits_of(torch.arange(2**n), n).double()
+    signs = 1 - 2 * bits
+    weight = signs[:, :k].prod(-1) * (math.pi * k / 2 - path_phase(n, k, 0) * signs.sum(-1)).sin()
+    return weight[:, None] * signs, bits
+
+
+def drawn_gradients(
+    terms: Tensor, samples: float, noise: float, draws: int, generator: np.random.Generator
+) -> Float[Tensor, "draws n"]:
+    """Return mean gradients of so many independent examples, drawn as counts of the inputs: N may be astronomical."""
+    inputs = len(terms)
+    counts = generator.multinomial(math.ceil(samples), np.full(inputs, 1 / inputs), size=draws)
+    flipped = generator.binomial(counts, noise)
+    return torch.from_numpy((counts - 2 * flipped) / math.ceil(samples)) @ terms
+
+
+def one_mirror_step(gradient: Float[Tensor, "draws n"], k: int) -> Float[Tensor, "draws n"]:
+    """Return the weights, of mass k, after the step from uniform attention whose largest logit is H."""
+    height = one_step_height(gradient.shape[-1], k)
+    return k * torch.softmax(height * gradient / gradient.amax(-1, keepdim=True), -1)
+
+
+def all_right(c: Float[Tensor, "draws n"], bits: Tensor, k: int) -> Tensor:
+    """Say which weights answer every input correctly, B the first k positions."""
+    answers = (math.pi * c @ bits.T).cos()
+    return (answers * (1 - 2 * bits[:, :k]).prod(-1) > 0).all(-1)

@@ -141,7 +141,7 @@ def follow(
         new, error = rosenbrock(flow, z, step)
         raised, size = flow.height(new), error.abs().amax(-1) / tolerance
         fell = height - raised
-        good = size <= 1
+        good = (size <= 1) & raised.isfinite()  # a step must not leave the domain
         fall = max(fall, *fell[good & (step > 0)].tolist(), -math.inf)
         z = torch.where(good[:, None], new, z)
         time, height = time + torch.where(good, step, 0.0), torch.where(good, raised, height)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from parityscope.core.statistics import Share, wilson_share
 from parityscope.papers.criterion import Between, Clause, Limit, above, at_most
+from parityscope.papers.w.regime import first_n_with_a_k
 
 FEWEST_SEEDS = 5  # fewer trainings are an illustration
 _ROUNDING = "rounding of double precision; a wrong term is far larger"
@@ -15,11 +16,13 @@ WITHOUT_NOISE = "the lemma's own constant, where the noise that it bounds is exa
 # What claims say of themselves where their statement was tested so.
 NOISE = (
     "“Without noise” is an instance of ours in which overlaps, γ and ζ are exactly 0; with noise there are only sizes "
-    "that run here."
+    "that run here. Both are outside Assumption 2, which no machine can meet."
 )
+MEAN_LOSS = "L is the mean over the batch, as Lemma 12's proof takes it; B.1.1's L^{(t)} has no 1/B."
+AS_CORRECTED = "What it quotes of other lemmas inherits their verdicts and is read as corrected there."
 _NOT_ITS_SIZES = (
-    "the paper's own bound; sizes that run here are not Assumption 2's, whose k has no member below n ≈ 20 000, so "
-    "missing it refutes nothing"
+    "the paper's own bound; sizes that run here are not Assumption 2's, whose range of k is empty below n = "
+    f"{first_n_with_a_k(0.9)} at δ = 0.9 and {first_n_with_a_k(0.1)} at δ = 0.1, so missing it refutes nothing"
 )
 
 
@@ -28,9 +31,10 @@ def equation(says: str, quantity: str, *, corrected: bool = False) -> Clause:
     return Clause(says, quantity, at_most(1e-9), _ROUNDING, above(1e-6), corrected)
 
 
-def rare(says: str, quantity: str, probability: float, allowed: str) -> Clause:
+def rare(says: str, quantity: str, probability: float, allowed: str, *, corrected: bool = False) -> Clause:
     """Return the clause of an event that may happen with a probability: a share of draws with its interval decides."""
-    return Clause(says, quantity, at_most(probability), f"the paper's probability, {allowed}; a 95 % interval")
+    source = f"the paper's probability, {allowed}; a 95 % interval"
+    return Clause(says, quantity, at_most(probability), source, corrected=corrected)
 
 
 def at_sizes_that_run(says: str, quantity: str, limit: Limit) -> Clause:
@@ -51,13 +55,24 @@ def span_of_seeds(values: Sequence[float]) -> Between | None:
     return Between(min(values), max(values)) if len(values) >= FEWEST_SEEDS else None
 
 
-def share_of_seeds(shown: Sequence[bool]) -> Share | None:
-    """Return in which share of trainings something showed, with its interval; of fewer than five, nothing.
+class _OfFewSeeds(Share):
+    """A share of fewer than five trainings: it may be anything, so that it is shown and decides nothing."""
 
-    >>> str(share_of_seeds([True] * 5)), share_of_seeds([True] * 4)
-    ('5/5 (57%–100%)', None)
+    def __str__(self) -> str:
+        return f"{self.successes}/{self.trials}, fewer than {FEWEST_SEEDS} seeds"
+
+
+def share_of_seeds(shown: Sequence[bool]) -> Share | None:
+    """Return in which share of trainings something showed, with its interval; that of fewer than five is 0 to 1.
+
+    >>> str(share_of_seeds([True] * 5)), str(share_of_seeds([True] * 4)), share_of_seeds([])
+    ('5/5 (57%–100%)', '4/4, fewer than 5 seeds', None)
     """
-    return wilson_share(sum(shown), len(shown)) if len(shown) >= FEWEST_SEEDS else None
+    if not shown:
+        return None
+    if len(shown) < FEWEST_SEEDS:
+        return _OfFewSeeds(sum(shown), len(shown), 0.0, 1.0)
+    return wilson_share(sum(shown), len(shown))
 
 
 def relative_distance(found: Tensor, wanted: Tensor) -> float:

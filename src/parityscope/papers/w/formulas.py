@@ -107,8 +107,15 @@ def third_gradient_as_printed(of: Instance) -> Float[Tensor, "neurons d"]:
 
 
 def third_gradient(of: Instance) -> Float[Tensor, "neurons d"]:
-    """Return the same with ᾱ/B, which is ±¼ and ±½ at i = n + 1, for the printed 1/i: attention is one-hot by then."""
-    return _on_secret(of, expected_alpha(of.task))
+    """Return the same with the counted α/B for the printed 1/i: attention is one-hot by then.
+
+    Its mean ᾱ/B is ±¼, and ±½ at i = n + 1.
+
+    >>> from parityscope.papers.w.instance import instance
+    >>> torch.equal(third_gradient(made := instance(n=4, k=2, d=64, m=2)), _on_secret(made, expected_alpha(made.task)))
+    True
+    """
+    return _on_secret(of, of.statistics.alpha[torch.arange(of.task.k), list(of.task.secret)] / of.statistics.count)
 
 
 def _on_secret(of: Instance, weight: Float[Tensor, "links 2 2"]) -> Float[Tensor, "neurons d"]:

@@ -1,8 +1,9 @@
 """W's three steps where nothing is left to chance: the limit that Lemmas 17 to 27 approach.
 
 Embeddings are rows of a Hadamard matrix and so exactly orthogonal, every pattern of signs ν occurs equally often, and
-each batch holds every input once. Definition 3, Assumption 1 and the data can draw exactly this, and every error term
-of the proof (overlaps, α − ᾱ, ψ, γ, ζ) is 0 there. What is false here stays false when those terms merely vanish.
+each batch holds every input once. Definition 3, Assumption 1 and the data can draw exactly this (Assumption 2's d < n
+cannot), and every error term of the proof (overlaps, α − ᾱ, ψ, γ, ζ) is 0 there. What is false here by an amount that
+does not shrink with n stays false when those terms merely vanish.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from parityscope.papers.w.cot_block import CotBlock, hinge_gradient
-from parityscope.papers.w.instance import Instance, measured
-from parityscope.problems import bits_of
-from parityscope.problems.sequences import ParitySequences
+from parityscope.papers.w.instance import Instance, drawn_bits, measured
+from parityscope.problems import bits_of, seeded_generator
+from parityscope.problems.sequences import ParitySequences, draw_secret
 
 _EPSILON = 1.0
 _BELOW_LEMMA_5 = 10  # how far the early rate stays below Lemma 5.4's limit, which must have room
@@ -44,17 +45,32 @@ def rates_of_lemma_5(n: int) -> Rates:
 def noise_free_instance(n: int, k: int) -> Instance:
     """Return the start, the batch of all inputs and the first gradients, with every sign pattern once: m = 4^k."""
     task = ParitySequences(n, tuple(range(1, 2 * k, 2)) if 2 * k <= n else tuple(range(k)))
-    rows = _hadamard(2 * (n + k))
-    embeddings = (rows[: 2 * (n + k)] / math.sqrt(len(rows))).unflatten(0, (n + k, 2))
     patterns = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2 * k)), dtype=torch.float64)
-    signs, m, d = torch.cat((patterns, patterns)), len(patterns), len(rows)
+    return _started(task, torch.cat((patterns, patterns)), bits_of(torch.arange(2**n), n))
+
+
+def orthogonal_instance(n: int, k: int, m: int, batch: int, seed: int) -> Instance:
+    """Return a start whose embeddings are orthogonal, its signs and batch drawn: Lemma 11's E₁ holds exactly.
+
+    >>> made = orthogonal_instance(n=4, k=2, m=2, batch=5, seed=0)
+    >>> torch.equal(made.block.start_signs() > 0, made.active > 0)
+    True
+    """
+    signs = torch.randint(2, (2 * m, 2 * k), generator=seeded_generator(seed, "start")).double() * 2 - 1
+    return _started(ParitySequences(n, draw_secret(n, k, seed)), signs, drawn_bits(n, batch, seed))
+
+
+def _started(task: ParitySequences, signs: Float[Tensor, "neurons places"], bits: Tensor) -> Instance:
+    """Return the start of orthogonal embeddings and these signs of ν, with a batch."""
+    n, k, m = task.n, task.k, len(signs) // 2
+    rows = _hadamard(2 * (n + k))
+    embeddings, d = (rows[: 2 * (n + k)] / math.sqrt(len(rows))).unflatten(0, (n + k, 2)), len(rows)
     W = torch.zeros(2 * m, 2 * d, dtype=torch.float64)
     W[:, :d] = _EPSILON * signs @ embeddings[n:].flatten(0, 1)
     h = torch.full((2 * m,), 1 / (2 * m), dtype=torch.float64)
     h[m:] *= -1
     block = CotBlock(n, embeddings, torch.zeros(d, d, dtype=torch.float64), W, h)
-    active = (signs > 0).double().unflatten(1, (k, 2))
-    return measured(block, task, bits_of(torch.arange(2**n), n), _EPSILON, active)
+    return measured(block, task, bits, _EPSILON, (signs > 0).double().unflatten(1, (k, 2)))
 
 
 def _hadamard(least: int) -> Float[Tensor, "size size"]:
@@ -126,14 +142,20 @@ class Scores(NamedTuple):
     elsewhere: Fraction
 
 
-def noise_free_scores(n: int, k: int) -> Scores:
-    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them."""
+def noise_free_scores(n: int, k: int, first_tokens: tuple[int, ...] = (0,)) -> Scores:
+    """Return Lemma 21's scores for any n, exactly: means over the secret bits, since other bits only halve them.
+
+    The token at n + 1 is always 0; were others asked for there, their scores would still be 0.
+
+    >>> float(noise_free_scores(10, 2, (0, 1)).secret)
+    0.0
+    """
     # Keys: the secret bits, the tokens of the chain so far (the first is always 0), and any other bit.
     secret: list[Fraction] = []
     elsewhere: list[Fraction] = []
     for link in range(k):
         for key in [*range(k), *(f"chain {place}" for place in range(link + 1)), "other"]:
-            for at_key, here in itertools.product((0, 1), (0, 1) if link else (0,)):
+            for at_key, here in itertools.product((0, 1), (0, 1) if link else first_tokens):
                 found = _score(n, k, link, key, at_key, here)
                 (secret if key == link else elsewhere).append(found)
     return Scores(min(secret), max(map(abs, elsewhere)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -47,6 +48,16 @@ def assumption_2(log_n: float, delta: float = 0.1, epsilon: float = 0.1, power: 
         early = m + _log(epsilon) + B / 2 - (100 * L).ln()
         last = _log(4) + _log(epsilon) - _log(3) + k
         return AssumptionTwo(n, inverse, _log(epsilon), k, d, m, B, early, last)
+
+
+def first_n_with_a_k(delta: float) -> int:
+    """Return the first n from which on n/log⁴(n/δ) is at least 1: below, no k is in Assumption 2's range.
+
+    >>> [first_n_with_a_k(delta) for delta in (0.9, 0.1)]
+    [6019, 23344]
+    """
+    # n/log⁴(n/δ) grows from n = e⁴δ on, where it is below 1 for these δ.
+    return next(n for n in itertools.count(math.ceil(math.e**4 * delta)) if n >= math.log(n / delta) ** 4)
 
 
 def lemma_5_items(at: AssumptionTwo) -> dict[str, float]:
@@ -110,6 +121,17 @@ def log_samples_over_n(at: AssumptionTwo) -> float:
         return float(_log(3) + at.B - at.n)
 
 
+def lemma_13_over_bound(at: AssumptionTwo) -> float:
+    """Return ½(1 + √(2k log(200m/δ)/d)): what the proof of W's Lemma 13 allows a projection, over the lemma's bound.
+
+    >>> lemma_13_over_bound(assumption_2(FAR)) < 1
+    True
+    """
+    with localcontext(prec=_DIGITS):
+        log = (_log(200) + at.m + at.inverse_delta).ln()
+        return float(1 + ((_log(2) + at.k + log - at.d) / 2).exp()) / 2
+
+
 def log_rarity_of_lemma_10(at: AssumptionTwo) -> float:
     """Return log(P(off by ε/100 or more) / (δ/50Bm)), W's Lemma 10; below 0 it holds.
 
@@ -146,6 +168,8 @@ def log_bound_of_lemma_19(at: AssumptionTwo) -> float:
 def log_noise_of_lemma_19(at: AssumptionTwo) -> float:
     """Return the log of what the proof of Lemma 19 allows γ, ζ and overlaps together, in units of η₀/mn.
 
+    The last term is α − ᾱ, which the proof leaves out: three times √(2 log(300nB/δ)/B)/8, twice for its overlaps.
+
     >>> log_noise_of_lemma_19(assumption_2(200.0)) < log_bound_of_lemma_19(assumption_2(200.0))
     True
     """
@@ -156,6 +180,7 @@ def log_noise_of_lemma_19(at: AssumptionTwo) -> float:
             (at.k - at.B) / 2 + log,
             _log(4) + (at.n + at.k - at.d - at.B) / 2 + log,
             log / 2 - at.d / 2 - _log(4),
+            _log(0.75) + (_log(2) + (_log(300) + at.n + at.B + at.inverse_delta).ln() - at.B) / 2,
         )
         return float(sum((term.exp() for term in terms), Decimal(0)).ln())
 

@@ -25,7 +25,7 @@ from parityscope.training.decoders import CROSSINGS, DecoderSettings
 
 CHAIN, ANSWER = "with CoT", "without CoT"  # labels
 FRESH = range(2000, 2005)  # seeds of the reference run: no setting was chosen on them
-_PAPER_WIDTH = 720
+OWN_WIDTH = 720  # W's
 _CHANCE = 0.5
 _TWO_SIDED = NormalDist().inv_cdf(0.975)
 _Group = TypeVar("_Group", bound=Hashable)
@@ -47,6 +47,11 @@ class ShownDecoder(Config):
         """Return the training, whose row other figures may show too."""
         return DecoderTraining(training=self.training, maps=self.maps)
 
+    @classmethod
+    def of(cls, label: str, n: int, k: int, *, maps: bool = False, **settings: Any) -> ShownDecoder:
+        """Return a training by its settings."""
+        return cls(label=label, training=DecoderSettings(n=n, k=k, **settings), maps=maps)
+
     def with_maps(self) -> ShownDecoder:
         """Return the same training with its attention maps kept."""
         return self.model_copy(update={"maps": True})
@@ -58,7 +63,7 @@ DecoderRow = Row[ShownDecoder, DecoderNumbers]
 def smoke(label: str, n: int = 6, k: int = 2, **changes: Any) -> ShownDecoder:
     """Return a training of a second."""
     usual = {"width": 16, "batch": 32, "steps": 20, "held_out": 16, "evaluate_every": 5, "learning_rate": 3e-3}
-    return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
+    return ShownDecoder.of(label, n, k, **{**usual, **changes})
 
 
 def narrow(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
@@ -81,14 +86,24 @@ def laptop(label: str, n: int, k: int, **changes: Any) -> ShownDecoder:
     usual = {
         "width": width,
         "heads": 8,
-        "start_gain": round(math.sqrt(_PAPER_WIDTH / width), 4),
+        "start_gain": round(math.sqrt(OWN_WIDTH / width), 4),
         "learning_rate": 1e-3,
         "decay": False,
         "batch": 256,
         "held_out": 1024,
         "evaluate_every": 10,
     }
-    return ShownDecoder(label=label, training=DecoderSettings(n=n, k=k, **{**usual, **changes}))
+    return ShownDecoder.of(label, n, k, **{**usual, **changes})
+
+
+def of_own_size(row: DecoderRow) -> bool:
+    """Say whether a row is of W's own size, and not of one that trains in seconds.
+
+    >>> from parityscope.records import Numbers
+    >>> [of_own_size(Row(smoke("", width=width), Numbers())) for width in (64, 720)]
+    [False, True]
+    """
+    return row.config.training.width == OWN_WIDTH
 
 
 def samples(row: DecoderRow) -> int | None:

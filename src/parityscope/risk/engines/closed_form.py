@@ -29,7 +29,9 @@ from parityscope.risk.means import Mean
 from parityscope.risk.pieces.agreement import check_cosines
 from parityscope.risk.pieces.rounding import UNIT, chain
 
-LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge", "log-correlation")
+LOSSES = ("hinge", "squared-hinge", "squared-mean-hinge", "squared", "log-correlation")
+_SQUARES = ("squared-hinge", "squared")  # the same while |ŷ| ≤ 1
+_UNCLIPPED = ("squared", "log-correlation")  # polynomials of the margin, whatever it is
 
 
 # Seconds, fitted by benchmarks/engine_costs.py: a call, and a position of a run.
@@ -50,9 +52,9 @@ class ClosedForm(Engine):
         readout = job.score.readout
         if readout.cosine_series() is None:
             return Refusal("needs a readout that is a sum of cosines")
-        if job.loss.name not in LOSSES:
+        if job.loss.own or job.loss.name not in LOSSES:
             return Refusal(f"covers {', '.join(LOSSES)}, not {job.loss.name}")
-        if not readout.bounded and job.loss.name != "log-correlation":
+        if not readout.bounded and job.loss.name not in _UNCLIPPED:
             return Refusal("needs a bounded readout, |ŷ| ≤ 1, since a hinge could clip")
         return None
 
@@ -78,7 +80,7 @@ class ClosedForm(Engine):
 def _rounding(score: AdditiveScore, law: Law, loss: Loss) -> Tensor:
     """Bound the rounding of sums of products: every factor is at most 1 and known to a few roundings of its angle."""
     waves = _waves(score)
-    square = 2 if loss.name == "squared-hinge" else 1
+    square = 2 if loss.name in _SQUARES else 1
     fastest = square * math.pi * max(abs(wave.frequency) for wave in waves)
     angles, shift = fastest * score.weights.abs().sum(-1), fastest * score.offset.abs()
     longest = chain(law.n) + 6
@@ -108,7 +110,7 @@ def closed_form_mean(score: AdditiveScore, law: Law, loss: Loss) -> Float[Tensor
     correlation = (1 - 2 * law.noise) * exact_correlation(score, law)
     if loss.name == "log-correlation":
         return -correlation
-    if loss.name == "squared-hinge":
+    if loss.name in _SQUARES:
         # E(1 − yŷ)² = 1 − 2E[yŷ] + E[ŷ²] and cos²(πS) = (1 + cos 2πS)/2
         waves = _waves(score)
         value = 1 + sum(wave.size**2 for wave in waves) / 2 - 2 * correlation

@@ -55,7 +55,7 @@ class Pair(Engine):
         score, law = job.score, job.law
         if score is None:
             return NEEDS_A_SCORE
-        if job.loss is None or job.loss.name not in LOSSES:
+        if job.loss is None or job.loss.own or job.loss.name not in LOSSES:
             return Refusal(f"covers {' and '.join(LOSSES)}")
         if (
             score.readout.piecewise_linear() != TWO_NEURONS

@@ -130,7 +130,7 @@ def assemble(parts: list[tuple[float, list[float], float]], degree: int) -> Piec
     return Piecewise(cuts, table, torch.tensor([p[2] for p in kept], dtype=torch.float64))
 
 
-def _hinge_side(f: PiecewiseLinear, y: int, power: int) -> Piecewise:
+def _hinge_side(f: PiecewiseLinear, y: int, power: int, *, clipped: bool = True) -> Piecewise:
     parts: list[tuple[float, list[float], float]] = []
     for low, high, anchor, value, slope in f.segments():
         margin, rate = 1.0 - y * value, -y * slope  # 1 - y f = margin + rate (S - anchor)
@@ -141,7 +141,7 @@ def _hinge_side(f: PiecewiseLinear, y: int, power: int) -> Piecewise:
             centre = centre if abs(centre) < INF else anchor
             inside = centre + 1.0 if b == INF else (centre - 1.0 if a == -INF else 0.5 * (a + b))
             at = 0.0 if centre == root else margin + rate * (centre - anchor)
-            if margin + rate * (inside - anchor) <= 0:
+            if clipped and margin + rate * (inside - anchor) <= 0:
                 coefs = [0.0]
             else:
                 coefs = [at, rate] if power == 1 else [at * at, 2 * at * rate, rate * rate]
@@ -152,6 +152,11 @@ def _hinge_side(f: PiecewiseLinear, y: int, power: int) -> Piecewise:
 def hinge(f: PiecewiseLinear, power: int = 1) -> Pieces:
     """max(0, 1 - y f(S)) ** power for power 1 or 2; exact."""
     return Pieces(_hinge_side(f, 1, power), _hinge_side(f, -1, power))
+
+
+def squared(f: PiecewiseLinear) -> Pieces:
+    """(1 - y f(S)) ** 2; exact."""
+    return Pieces(_hinge_side(f, 1, 2, clipped=False), _hinge_side(f, -1, 2, clipped=False))
 
 
 def correlation(f: PiecewiseLinear) -> Pieces:

@@ -14,7 +14,7 @@ is an estimate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import pairwise
@@ -30,9 +30,19 @@ from parityscope.core.errors import InvalidInput
 from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Analytic, Peaked, PiecewiseLinear, Readout
 from parityscope.risk.engines.subsets import Floats
-from parityscope.risk.losses import named_loss
+from parityscope.risk.losses import AnyLoss, Loss, as_loss
 from parityscope.risk.pieces.agreement import check_analytic, check_linear, check_signs, values_at_some_scores
-from parityscope.risk.pieces.pieces import TIE, Pieces, Piecewise, accuracy, assemble, correlation, hinge, label_noise
+from parityscope.risk.pieces.pieces import (
+    TIE,
+    Pieces,
+    Piecewise,
+    accuracy,
+    assemble,
+    correlation,
+    hinge,
+    label_noise,
+    squared,
+)
 from parityscope.risk.pieces.rounding import UNIT
 
 _Complex = npt.NDArray[Any]
@@ -45,7 +55,10 @@ _PROBED_DEGREE = 8
 _PROBES = 40  # points of an interval at which a fit is compared with the function
 _SAFETY = 2.0  # times the largest difference seen
 _NARROW = 1e-11  # an interval around a kink or a jump is not halved below this
+# Half widths: a score within TIE of a shorter interval's end counts as inside, where only a line can be trusted.
+_LINEAR_BELOW = 1e-6
 _MOST = 4096  # intervals per label
+_KEPT_FITS = 64  # of one readout
 _FITS: WeakKeyDictionary[nn.Module, dict[object, Pieces]] = WeakKeyDictionary()
 
 
@@ -201,8 +214,8 @@ def _sign_changes(fn: Callable[[_Real], _Real], low: float, high: float) -> list
     return sorted({*a.tolist(), *roots.tolist()})
 
 
-def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: float) -> Pieces:
-    """max(0, 1 - y f(S)) ** power for an analytic readout f, with an error below ``tol``.
+def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: float, *, clipped: bool = True) -> Pieces:
+    """max(0, 1 - y f(S)) ** power for an analytic readout f, with an error below ``tol``; or without the maximum.
 
     >>> import torch
     >>> from parityscope.models.readouts import SmoothZigZag
@@ -211,8 +224,8 @@ def smooth_hinge(f: Analytic, domain: tuple[float, float], power: int, tol: floa
     >>> [round(side(at).item(), 5) for side in pieces.sides()]
     [1.0, 1.0]
     """
-    plus, minus = (_hinge_side(f, domain, y, power, tol) for y in (1, -1))
-    proved = isinstance(f, Peaked) and all(_no_root_missed(f, domain, y) for y in (1, -1))
+    plus, minus = (_hinge_side(f, domain, y, power, tol, clipped) for y in (1, -1))
+    proved = isinstance(f, Peaked) and (not clipped or all(_no_root_missed(f, domain, y) for y in (1, -1)))
     return Pieces(plus[0], minus[0], max(plus[1], minus[1]), domain, "proved" if proved else "estimated")
 
 
@@ -233,7 +246,9 @@ def _no_root_missed(f: Analytic, domain: tuple[float, float], y: int) -> bool:
     return bool((monotone | far).all())
 
 
-def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, tol: float) -> tuple[Piecewise, float]:
+def _hinge_side(
+    f: Analytic, domain: tuple[float, float], y: int, power: int, tol: float, clipped: bool
+) -> tuple[Piecewise, float]:
     def margin(s: _Complex) -> _Complex:
         return 1 - y * f(s)
 
@@ -248,12 +263,13 @@ def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, to
         return float((1 + f.peak(mid, across)) ** power)
 
     known = peak if isinstance(f, Peaked) else None
-    marks = [domain[0], *_sign_changes(lambda s: margin(s + 0j).real, *domain), domain[1]]
+    kinks = _sign_changes(lambda s: margin(s + 0j).real, *domain) if clipped else []
+    marks = [domain[0], *kinks, domain[1]]
     parts = []
     for a, b in pairwise(marks):
         if b - a < 1e-14:
             continue
-        keep = margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
+        keep = not clipped or margin(np.array([0.5 * (a + b) + 0j])).real[0] > 0
         if keep:
             parts.append(_Stretch(a, b, loss, f.tips, known))
         else:
@@ -261,7 +277,9 @@ def _hinge_side(f: Analytic, domain: tuple[float, float], y: int, power: int, to
     return _fitted_side(parts, _HINGE_DEGREE, tol)
 
 
-def fitted_pieces(readout: Readout, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
+def fitted_pieces(
+    readout: Readout, loss: AnyLoss, noise: float, reach: tuple[float, float], tolerance: float
+) -> Pieces:
     """Return loss(y f(S)) for both labels as polynomials on intervals, halved until the estimated error is small.
 
     A fit is kept as long as the readout lives and its values stay what they were.
@@ -271,7 +289,7 @@ def fitted_pieces(readout: Readout, loss: str, noise: float, reach: tuple[float,
     ...         return torch.tanh(2 * S - 1)
     >>> readout, at = Soft(), torch.tensor([0.3], dtype=torch.float64)
     >>> pieces = fitted_pieces(readout, "logistic", 0.0, (0, 1), 1e-9)
-    >>> truth = named_loss("logistic").of_margin(readout(at))
+    >>> truth = as_loss("logistic").of_margin(readout(at))
     >>> bool((pieces.plus(at) - truth).abs() <= pieces.error), pieces.error < 1e-9, pieces.error_is
     (True, True, 'estimated')
     """
@@ -287,28 +305,54 @@ def fitted_pieces(readout: Readout, loss: str, noise: float, reach: tuple[float,
         return found
 
     mine = _FITS.setdefault(readout, {})
-    key = (loss, noise, reach, tolerance, values_at_some_scores(readout, reach))
+    chosen = as_loss(loss)
+    key = (chosen, noise, reach, tolerance, values_at_some_scores(readout, reach), _values_at_some_margins(chosen))
     if key not in mine:
-        mine[key] = _probed_fit(values, loss, noise, reach, tolerance)
+        if len(mine) >= _KEPT_FITS:  # a callable that is made anew for every call is never met again
+            del mine[next(iter(mine))]
+        linear = readout.piecewise_linear()
+        knots = [] if linear is None else [knot for knot in linear.knots if reach[0] < knot < reach[1]]
+        mine[key] = _probed_fit(values, chosen, noise, reach, tolerance, knots)
     return mine[key]
 
 
-def _probed_fit(f: _OfScore, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
-    chosen, sides, worst = named_loss(loss), [], 0.0
+def _values_at_some_margins(loss: Loss) -> bytes:
+    """Return what a callable makes of some margins: one whose parameters change is another loss."""
+    if not loss.own:
+        return b""
+    with torch.no_grad():
+        return loss.of_margin(torch.linspace(-1, 1, 33, dtype=torch.float64)).numpy().tobytes()
+
+
+def _probed_fit(
+    f: _OfScore, loss: Loss, noise: float, reach: tuple[float, float], tolerance: float, knots: Sequence[float]
+) -> Pieces:
+    sides, worst = [], 0.0
     for y in (1, -1):
 
         def of_score(S: Floats, y: int = y) -> Floats:
-            return chosen.of_margin(torch.from_numpy(y * f(S))).numpy()
+            margin = torch.from_numpy(y * f(S))
+            with torch.no_grad():
+                found = loss.of_margin(margin)
+                if noise:
+                    # The mixture itself is fitted: polynomials about one label's centres are ill-conditioned about
+                    # the other's, where intervals are short.
+                    found = (1 - noise) * found + noise * loss.of_margin(-margin)
+            mixed: Floats = found.numpy()
+            return mixed
 
-        def room(S: Floats, y: int = y) -> Floats:
-            return 1 - y * f(S)
-
-        marks = _sign_changes(room, *reach) if loss.endswith("hinge") else []
-        side, error = _probed_side(of_score, [reach[0], *marks, reach[1]], tolerance)
+        kinks: list[float] = []
+        if loss.name.endswith("hinge"):
+            for label in (y, -y) if noise else (y,):
+                kinks += _sign_changes(partial(_room, f, label), *reach)
+        side, error = _probed_side(of_score, sorted({*reach, *kinks, *knots}), tolerance)
         sides.append(side)
         worst = max(worst, error)
-    pieces = Pieces(sides[0], sides[1], worst, reach, "estimated")
-    return label_noise(pieces, noise) if noise else pieces
+    return Pieces(sides[0], sides[1], worst, reach, "estimated")
+
+
+def _room(f: _OfScore, y: int, S: Floats) -> Floats:
+    return 1 - y * f(S)
 
 
 def _probed_side(f: _OfScore, marks: list[float], tolerance: float) -> tuple[Piecewise, float]:
@@ -320,6 +364,11 @@ def _probed_side(f: _OfScore, marks: list[float], tolerance: float) -> tuple[Pie
     while len(todo):
         middle, half = todo.mean(1, keepdims=True), (todo[:, 1:] - todo[:, :1]) / 2
         coefs = f(middle + half * nodes) @ to_coefficients.T
+        narrow = half[:, 0] <= _LINEAR_BELOW
+        if narrow.any():
+            ends = f(middle[narrow] + half[narrow] * np.array([-1.0, 1.0]))
+            coefs[narrow] = 0.0
+            coefs[narrow, 0], coefs[narrow, 1] = ends.mean(1), (ends[:, 1] - ends[:, 0]) / 2
         found = np.polynomial.polynomial.polyval(probes, coefs.T)
         error = _SAFETY * np.abs(found - f(middle + half * probes)).max(1)
         done = (error <= tolerance) | (half[:, 0] <= _NARROW) | (len(rows) + 2 * len(todo) > _MOST)
@@ -372,7 +421,7 @@ def _piecewise_linear_of(readout: Readout) -> PiecewiseLinear | None:
     return linear
 
 
-def exact_pieces(score: AdditiveScore, loss: str) -> bool:
+def exact_pieces(score: AdditiveScore, loss: AnyLoss) -> bool:
     """Return whether the loss is piecewise polynomial in the score as it is, without any fit.
 
     >>> import torch
@@ -381,31 +430,46 @@ def exact_pieces(score: AdditiveScore, loss: str) -> bool:
     >>> [exact_pieces(AdditiveScore(c, torch.zeros(()), one), "hinge") for one in (Triangle(2), ZigZag(2, 0.01))]
     [True, False]
     """
-    return _piecewise_linear_of(score.readout) is not None and loss in (*HINGE_POWERS, "log-correlation")
+    chosen = as_loss(loss)
+    polynomial = not chosen.own and chosen.name in (*HINGE_POWERS, "squared", "log-correlation")
+    return polynomial and _piecewise_linear_of(score.readout) is not None
 
 
-def loss_pieces(score: AdditiveScore, loss: str, noise: float, tolerance: float, reach: tuple[float, float]) -> Pieces:
+def loss_pieces(
+    score: AdditiveScore, loss: AnyLoss, noise: float, tolerance: float, reach: tuple[float, float]
+) -> Pieces:
     """Return the loss as a function of the score, where the score can go.
 
-    Piecewise-linear readouts with a hinge loss or the correlation are exact. The logistic loss behind them, and hinge
-    losses behind analytic readouts, are fitted to within `tolerance` with a proved error, and everything else through
-    the readout's `forward`, with an estimated one.
+    Piecewise-linear readouts with a hinge loss, the squared loss or the correlation are exact. The logistic loss behind
+    them, and hinge losses and the squared loss behind analytic readouts, are fitted to within `tolerance` with a proved
+    error, and everything else, such as a callable, through the readout's `forward`, with an estimated one.
     """
-    readout = score.readout
+    readout, chosen = score.readout, as_loss(loss)
+    if chosen.own:
+        return fitted_pieces(readout, chosen, noise, reach, tolerance)
+    name = chosen.name
     linear, smooth = _piecewise_linear_of(readout), readout.analytic()
     if linear is not None:
         check_linear(readout, linear, reach)
-        exact = _linear_pieces(linear, loss, noise, reach, tolerance)
-        return exact if linear.error == 0 else _with_error(exact, linear, loss, reach)
-    if smooth is not None and loss in HINGE_POWERS:
+        exact = _linear_pieces(linear, name, noise, reach, tolerance)
+        return exact if linear.error == 0 else _with_error(exact, linear, name, reach)
+    if smooth is not None and name in (*HINGE_POWERS, "squared"):
         check_analytic(readout, smooth, reach)
-        return _made_once(smooth_hinge, noise, smooth, reach, HINGE_POWERS[loss], tolerance)
-    return fitted_pieces(readout, loss, noise, reach, tolerance)
+        if name == "squared":
+            return _made_once(_smooth_square, noise, smooth, reach, tolerance)
+        return _made_once(smooth_hinge, noise, smooth, reach, HINGE_POWERS[name], tolerance)
+    return fitted_pieces(readout, chosen, noise, reach, tolerance)
+
+
+def _smooth_square(f: Analytic, domain: tuple[float, float], tol: float) -> Pieces:
+    return smooth_hinge(f, domain, 2, tol, clipped=False)
 
 
 def _linear_pieces(f: PiecewiseLinear, loss: str, noise: float, reach: tuple[float, float], tolerance: float) -> Pieces:
     if loss in HINGE_POWERS:
         return _made_once(hinge, noise, f, HINGE_POWERS[loss])
+    if loss == "squared":
+        return _made_once(squared, noise, f)
     if loss == "log-correlation":
         return _made_once(correlation, noise, f)
     return _made_once(logistic, noise, f, reach, tolerance)
@@ -422,7 +486,7 @@ def _with_error(pieces: Pieces, f: PiecewiseLinear, loss: str, reach: tuple[floa
     """Count the stated error of an approximation, as much as the loss enlarges it: 2(1 + |ŷ|) + error if squared."""
     ends = [f.values[0] + f.left * (reach[0] - f.knots[0]), f.values[-1] + f.right * (reach[1] - f.knots[-1])]
     largest = max(map(abs, (*f.values, *ends)))
-    steep = 2 * (1 + largest) + f.error if loss == "squared-hinge" else 1.0
+    steep = 2 * (1 + largest) + f.error if loss in ("squared", "squared-hinge") else 1.0
     return replace(pieces, error=pieces.error + steep * f.error, domain=reach)
 
 

@@ -1,7 +1,7 @@
 // Your data: a table of your own, its interactions, and what the same search finds in shuffled classes.
 import { fillForm, formValues, writeAddress } from "./address.js";
-import { Panel, colour, element, table } from "./panels.js";
-import { ask, complain, latest, send } from "./server.js";
+import { Panel, colour, element, plain, table } from "./panels.js";
+import { ask, complain, file, latest, send } from "./server.js";
 
 const LARGEST = 50_000_000, SHUFFLES = 50, SHUFFLE_SECONDS = 12;
 const $ = (id) => document.getElementById(id);
@@ -19,6 +19,13 @@ async function take(file) {
   status(`Reading ${file.name} …`);
   await only(() => send(`/api/table?name=${encodeURIComponent(file.name)}`, file), (answer) => { form.elements.positive.value = ""; keep(answer); });
   if (!sent || sent.name !== file.name) status("");
+}
+
+async function example() {
+  let taken;
+  try { taken = await file("/example.csv", "machines.csv"); } catch (error) { complain(error.message); return; }
+  await take(taken);
+  if (sent?.name === "machines.csv") await search();
 }
 
 function keep(answer, values = null) {
@@ -103,7 +110,7 @@ function draw() {
     const lines = one.truth_table, names = Object.keys(lines[0].values);
     (names.length === 2 && one.columns.length === 2 ? drawMap : drawBars)(panels[i], lines, names);
     const block = Object.entries(one.block).map(([name, others]) => ` These rows cannot tell ${name} from ${others.join(", ")}.`).join("");
-    panels[i].say(`Share of ${data.target} = ${data.classes[1]} for every combination. ${one.p} after the search; adds ${one.adds.toFixed(3)} bits per held-out row.${block}`);
+    panels[i].say(`Share of ${data.target} = ${data.classes[1]} for every combination, ${percent(baseRate(lines))} among all rows. ${one.p} after the search; adds ${one.adds.toFixed(3)} bits per held-out row.${block}`);
   });
   drawNull();
 }
@@ -112,21 +119,28 @@ function drawMap(panel, lines, [first, second]) {
   const distinct = (name) => [...new Set(lines.map((line) => line.values[name]))];
   const ys = distinct(first), xs = distinct(second);
   const at = (y, x) => lines.find((line) => line.values[first] === y && line.values[second] === x);
-  const cells = ys.map((y) => xs.map((x) => at(y, x)));
-  panel.draw([{ type: "heatmap", x: xs, y: ys, z: cells.map((row) => row.map((cell) => cell.share)), zmin: 0, zmax: 1, colorscale: "Viridis", xgap: 3, ygap: 3,
+  const cells = ys.map((y) => xs.map((x) => at(y, x))), shares = lines.map((line) => line.share).filter((share) => share !== null);
+  const low = Math.min(...shares), high = Math.max(...shares);
+  panel.draw([{ type: "heatmap", x: xs.map(plain), y: ys.map(plain), z: cells.map((row) => row.map((cell) => cell.share)), zmin: low, zmax: high, colorscale: "Viridis", xgap: 3, ygap: 3,
     text: cells.map((row) => row.map((cell) => `${percent(cell.share)}<br>${cell.rows} rows`)),
-    colorbar: { thickness: 10, outlinewidth: 0 }, hovertemplate: `${second} %{x}<br>${first} %{y}<br>%{text}<extra></extra>` }],
-  { xaxis: { type: "category", title: { text: second }, showgrid: false }, yaxis: { type: "category", title: { text: first }, autorange: "reversed", showgrid: false },
+    colorbar: { thickness: 10, outlinewidth: 0, tickformat: ".0%" }, hovertemplate: `${plain(second)} %{x}<br>${plain(first)} %{y}<br>%{text}<extra></extra>` }],
+  { xaxis: { type: "category", title: { text: plain(second) }, showgrid: false }, yaxis: { type: "category", title: { text: plain(first) }, autorange: "reversed", showgrid: false },
     annotations: cells.flatMap((row, y) => row.map((cell, x) => ({ x, y, showarrow: false, text: `${percent(cell.share)}<br>${cell.rows} rows`,
-      font: { color: cell.share === null ? colour("ink") : cell.share > 0.6 ? "#000" : "#fff" } }))) });
+      font: { color: cell.share === null ? colour("ink") : cell.share > low + 0.6 * (high - low) ? "#000" : "#fff" } }))) });
 }
 
-function drawBars(panel, lines, names) {
-  const labels = lines.map((line) => Object.values(line.values).join(" · "));
+/** Return the share among all rows, which a combination that tells nothing would have. */
+const baseRate = (lines) => lines.reduce((sum, line) => sum + (line.share ?? 0) * line.rows, 0) / Math.max(1, lines.reduce((sum, line) => sum + line.rows, 0));
+
+function drawBars(panel, all, names) {
+  const lines = all.filter((line) => line.rows); // two limits of one column exclude each other in some combinations
+  const labels = lines.map((line) => plain(Object.values(line.values).join(" · "))), base = baseRate(lines);
+  const top = Math.min(1, 1.15 * Math.max(base, ...lines.map((line) => line.share ?? 0)));
   panel.draw([{ type: "bar", x: labels, y: lines.map((line) => line.share), customdata: lines.map((line) => line.rows),
-    marker: { color: lines.map((line) => colour((line.share ?? 0) > 0.5 ? "c0" : "c1")) }, hovertemplate: "%{x}<br>%{y:.0%} of %{customdata} rows<extra></extra>" }],
-  { xaxis: { type: "category", title: { text: names.join(" · ") }, ...(labels.length > 8 ? { tickangle: -60 } : {}), showticklabels: labels.length <= 64 }, yaxis: { range: [0, 1], tickformat: ".0%" },
-    shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0.5, y1: 0.5, line: { color: colour("soft"), width: 1, dash: "dot" } }] });
+    marker: { color: lines.map((line) => colour((line.share ?? 0) > base ? "c0" : "c1")) }, hovertemplate: "%{x}<br>%{y:.0%} of %{customdata} rows<extra></extra>" }],
+  { xaxis: { type: "category", title: { text: plain(names.join(" · ")) }, ...(labels.length > 8 ? { tickangle: -60 } : {}), showticklabels: labels.length <= 64 }, yaxis: { range: [0, top || 1], tickformat: ".0%" },
+    shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: base, y1: base, line: { color: colour("ink"), width: 1.5, dash: "dash" } }],
+    annotations: [{ xref: "paper", x: 1, y: base, xanchor: "right", yanchor: "bottom", showarrow: false, text: `all rows: ${percent(base)}`, bgcolor: colour("paper"), opacity: 0.9 }] });
 }
 
 function drawNull() {
@@ -159,6 +173,7 @@ export function openData(values) {
 export function closeData() { active = false; }
 export function redrawData() { if (active) draw(); }
 
+$("data-example").addEventListener("click", example);
 form.addEventListener("submit", (event) => { event.preventDefault(); search(); });
 $("data-file").addEventListener("change", (event) => { take(event.target.files[0]); event.target.value = ""; });
 for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {

@@ -214,7 +214,9 @@ export function openLearn(values, about) {
   if (values) fillForm(form, values);
   const trained = Number(values?.get("trained") || 0);
   wanted = trained && values.has("step") ? Number(values.get("step")) : null;
-  restart(trained, wanted ? [wanted] : []);
+  const begun = restart(trained, wanted ? [wanted] : []);
+  // A bare address is a first look, and that should move; a link shows the state that it names.
+  if (values && ![...values].length && !matchMedia("(prefers-reduced-motion: reduce)").matches) begun.then(train);
 }
 
 export function closeLearn() {

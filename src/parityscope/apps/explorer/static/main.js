@@ -7,6 +7,7 @@ import { closeOneStep, openOneStep, redrawOneStep } from "./onestep.js";
 import { closePolytope, openPolytope, redrawPolytope } from "./polytope.js";
 import { closeResults, openResults, redrawResults } from "./results.js";
 import { ask, complain } from "./server.js";
+import { closeTree, openTree, redrawTree } from "./tree.js";
 import { closeWhy, openWhy, redrawWhy } from "./why.js";
 
 const views = {
@@ -15,6 +16,7 @@ const views = {
   why: { open: openWhy, close: closeWhy, redraw: redrawWhy },
   onestep: { open: openOneStep, close: closeOneStep, redraw: redrawOneStep },
   chain: { open: openChain, close: closeChain, redraw: redrawChain },
+  tree: { open: openTree, close: closeTree, redraw: redrawTree },
   data: { open: openData, close: closeData, redraw: redrawData },
   results: { open: openResults, close: closeResults, redraw: redrawResults },
 };

@@ -1,5 +1,7 @@
 // A panel: a titled plot that can be saved as PNG or SVG and shows the Python that makes its numbers.
 
+import { complain } from "./server.js";
+
 let loading = null;
 
 /** Load plotly.js, once and after the page is there: it is by far the largest file. */
@@ -8,7 +10,7 @@ function plotly() {
     const script = document.createElement("script");
     script.src = "/plotly.js";
     script.onload = () => resolve(window.Plotly);
-    script.onerror = () => reject(new Error("plotly.js did not load"));
+    script.onerror = () => reject(new Error("the pictures need plotly.js, which did not load: is parityscope explore still running?"));
     document.head.append(script);
   });
   return loading;
@@ -16,6 +18,9 @@ function plotly() {
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 export const headColour = (index) => colour(`c${index % 6}`);
+
+/** A text of somebody's table as plotly shows it: it would take tags for marks and %{…} for values. */
+export const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/%\{/g, "% {");
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -55,7 +60,8 @@ export class Panel {
   /** Draw traces; the same panel is redrawn in place. */
   async draw(traces, layout = {}) {
     this.last = [traces, layout];
-    const Plotly = await plotly();
+    let Plotly;
+    try { Plotly = await plotly(); } catch (error) { complain(error.message); return; }
     if (this.last[0] !== traces || !this.box.isConnected) return;
     const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("line"), automargin: true };
     const full = {
@@ -81,7 +87,7 @@ export class Panel {
   }
 
   async code() {
-    document.getElementById("code-text").textContent = await this.snippet();
+    try { document.getElementById("code-text").textContent = await this.snippet(); } catch (error) { complain(error.message); return; }
     document.getElementById("code").showModal();
   }
 }

@@ -1,6 +1,6 @@
 // Results: figures, tables, verdicts and phase diagrams of a store; a cell opens as a replay.
 import { writeAddress } from "./address.js";
-import { Panel, element, table } from "./panels.js";
+import { Panel, element, plain, table } from "./panels.js";
 import { ask, complain, latest } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
@@ -13,8 +13,10 @@ const dark = () => document.documentElement.dataset.theme === "dark";
 function list() {
   if (!summary) { $("results-status").textContent = "Reading what else is stored …"; return; }
   $("results-list").replaceChildren(
-    ...(summary.claims ? [element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Claims (${summary.claims})`)] : []),
-    ...summary.experiments.map((one) => element("button", { type: "button", title: one.title, onclick: () => open(one.id), "aria-current": shown === one.id }, `${one.id} (${one.rows})`)));
+    ...(summary.claims ? [element("div", { class: "group" }, element("button", { type: "button", onclick: () => open("claims"), "aria-current": shown === "claims" }, `Every statement with its verdict (${summary.claims})`))] : []),
+    ...summary.papers.map((paper) => element("details", { class: "group", open: paper.experiments.some((one) => one.id === shown) || !shown },
+      element("summary", {}, paper.title),
+      ...paper.experiments.map((one) => element("button", { type: "button", title: `${one.id}: ${one.rows} rows`, onclick: () => open(one.id), "aria-current": shown === one.id }, one.title)))));
   $("results-status").textContent = summary.store === null
     ? "The rows of the reference run, which are shipped. For others: parityscope explore --store DIR, where DIR is the --out folder of reproduce or sweep."
     : `Store ${summary.store}`;
@@ -37,7 +39,7 @@ function render(answer) {
   if (answer.html) {
     const below = element("div"), theme = dark() ? "dark" : "light";
     below.innerHTML = answer.html; // written by the server, which escapes what rows hold
-    parts.push(element("img", { class: "figure", alt: answer.title, src: `/api/results/${encodeURIComponent(answer.id)}/figure.svg?theme=${theme}` }), below);
+    parts.push(element("img", { class: "figure", alt: answer.title, onerror: () => complain(`the figure ${answer.id} could not be drawn: the terminal that runs parityscope explore says why`), src: `/api/results/${encodeURIComponent(answer.id)}/figure.svg?theme=${theme}` }), below);
   }
   const place = element("div");
   parts.push(element("h2", {}, "Phase diagram"), place);
@@ -89,10 +91,10 @@ function drawDiagram(answer) {
     (row.config[chosen.x] ?? "–") === u && (row.config[chosen.y] ?? "–") === v && row.numbers[chosen.value] !== null && row.numbers[chosen.value] !== undefined)));
   const z = cells.map((line) => line.map((rows) => (rows.length ? rows.reduce((sum, row) => sum + Number(row.numbers[chosen.value]), 0) / rows.length : null)));
   diagram.draw([{
-    type: "heatmap", x: x.map(String), y: y.map(String), z, colorscale: "Viridis", xgap: 2, ygap: 2, colorbar: { thickness: 10, outlinewidth: 0 },
+    type: "heatmap", x: x.map(plain), y: y.map(plain), z, colorscale: "Viridis", xgap: 2, ygap: 2, colorbar: { thickness: 10, outlinewidth: 0 },
     text: z.map((line) => line.map((value) => (value === null ? "" : String(+value.toPrecision(3))))), texttemplate: "%{text}", hoverongaps: false,
-    hovertemplate: `${chosen.x} %{x}, ${chosen.y} %{y}<br>${chosen.value} %{z:.4g}<extra></extra>`,
-  }], { xaxis: { type: "category", title: { text: chosen.x }, showgrid: false }, yaxis: { type: "category", showgrid: false } }).then(() => {
+    hovertemplate: `${plain(chosen.x)} %{x}, ${plain(chosen.y)} %{y}<br>${plain(chosen.value)} %{z:.4g}<extra></extra>`,
+  }], { xaxis: { type: "category", title: { text: plain(chosen.x) }, showgrid: false }, yaxis: { type: "category", showgrid: false } }).then(() => {
     diagram.plot.removeAllListeners?.("plotly_click");
     diagram.plot.on("plotly_click", (event) => {
       const [row, column] = event.points[0].pointIndex;
@@ -123,7 +125,7 @@ function summarise(andOpen) {
   ask("/api/results").then((answer) => {
     summary = answer;
     list();
-    const first = shown ?? (answer.experiments[0]?.id ?? (answer.claims ? "claims" : null));
+    const first = shown ?? (answer.papers[0]?.experiments[0]?.id ?? (answer.claims ? "claims" : null));
     if (!andOpen) return;
     if (first) open(first); else remember();
   }, (error) => complain(error.message));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -119,6 +120,16 @@ _LEMMA_7_CLAUSES = (
 )
 
 
+def _fails_from(bound: _Bound, heads: Tensor, x: Tensor) -> float:
+    """Return the b from which the ratio at these heads and this input exceeds 1, between 1 and the large b."""
+    low, high = 0.0, math.log10(_LARGE_B.b)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        exceeds = float(bound.ratio(Circle(*_LARGE_B._replace(b=10**middle)), heads[None], x[None])[0]) > 1
+        low, high = (low, middle) if exceeds else (middle, high)
+    return float(10**high)
+
+
 def _measure_bound(bound: _Bound, context: Context, large: _Bound, quantity: str, how: str) -> Measurement:
     """Attack a bound for small b, and at one large b a bound that may be another."""
     settings = _SETTINGS[: context.at(smoke=2, reference=len(_SETTINGS))]
@@ -126,9 +137,11 @@ def _measure_bound(bound: _Bound, context: Context, large: _Bound, quantity: str
     beyond, x = _attack(large, _LARGE_B, context)
     worst, at = max((attack.value, setting) for setting, attack in found)
     bits = {"support": list(range(_LARGE_B.k)), "x": [int(bit) for bit in x]}
+    first = _fails_from(large, beyond.point, x) if beyond.value > 1 else None
     return Measurement(
         {_MODERATE: worst, quantity: beyond.value},
-        f"{worst:.1g} × the constant for b ≤ 1, {beyond.value:.2g} × at b = 1e8",
+        f"{worst:.1g} × the constant for b ≤ 1, {beyond.value:.2g} × at b = 1e8"
+        + (f"; above 1 from about b = {first:.0e} on (n = {_LARGE_B.n}, k = {_LARGE_B.k})" if first else ""),
         tried_by([beyond, *(attack for _, attack in found)]),
         {"settings": [list(setting) for setting in settings], "largest_at": at._asdict(), "seed": SEED},
         f"{bound.what} was maximised over heads and inputs, by draws and by ascent{how}",
@@ -306,6 +319,8 @@ CLAIMS = (
         _PRODUCT,
         "Appendix A, Lemma 16",
         "The expression ŷ·∇ŷ(A_1:k) is √(2k)·(4k³·(20/τ² + 32k²/(τ²√b)) + (8k²/τ)²)-Lipschitz w.r.t. A_1:k",
-        f"{_SMALL_B} b must be small: the proof takes |ŷ| ≤ 4k³, and ŷ grows like √b.",
+        f"It holds for b ≤ 1, as in any use of Eq. (2), and fails only for very large b; the text's b > 0 is too "
+        f"wide, since the proof takes |ŷ| ≤ 4k³ "
+        f"and ŷ grows like √b. {_SMALL_B}",
     ),
 )

@@ -236,7 +236,10 @@ def findings(rows: Sequence[_Row]) -> list[Finding]:
         ),
         Finding(
             "Neighbouring bits make inference with hard attention impossible.",
-            "Runs that learned and stay correct with hard attention: " + "; ".join(map(surviving, rows)) + ".",
+            "Runs that learned and stay correct with hard attention: "
+            + "; ".join(map(surviving, rows))
+            + ". Two heads "
+            "between neighbours are nearly tied, and a tie that falls well is counted as correct here.",
         ),
         Finding(
             "(The digest: the analysis needs hidden bits that are not adjacent.)",

@@ -210,13 +210,13 @@ def _findings_gradients(rows: Sequence[_Row]) -> list[Finding]:
 
     return [
         Finding(
-            "Gradients of single examples agree, so their mean points to the hidden bits (Lemmas 8 and 17).",
+            "Gradients of two examples never oppose each other (Lemma 17).",
             f"At the sharpest start with n = {n}, zig-zag and squared hinge, the part of the "
             f"gradient that is the same for every B is {middle:.0e} times longer than the part that is not, in the "
             f"median over seeds (quartiles {low:.0e} and {high:.0e}).",
         ),
         Finding(
-            "Theorem 5: training converges from every start.",
+            "Theorem 5 excepts no start.",
             f"Starts where less than half of the gradient depends on B: {learned(mostly_dependent=False)} seeds "
             f"learned; others: {learned(mostly_dependent=True)}.",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 from typing import ClassVar
@@ -16,8 +16,9 @@ from parityscope.core.statistics import median, wilson_share
 from parityscope.models import Readout
 from parityscope.papers.claim import Claim, Context, Measurement
 from parityscope.papers.criterion import Clause, above, at_least, at_most, below, bootstrap
-from parityscope.papers.h2.one_gradient import fitted_exponent, smallest_code
+from parityscope.papers.h2.one_gradient import best_step_loss, fitted_exponent, smallest_code
 from parityscope.papers.h2.trainings import (
+    IN_OUR_READING,
     ISOLATED,
     MOST,
     NEAR_ZERO,
@@ -104,20 +105,9 @@ def _one_step(context: Context) -> Measurement:
     )
 
 
-_ENOUGH, _POWER = (
-    "share of codes for which ⌈log² d⌉ parameters suffice, d ≥ 1000",
-    "exponent of the smallest r in log d",
-)
-_PARAMETERS_CLAUSES = (
-    Clause("⌈log² d⌉ parameters per head are enough", _ENOUGH, at_least(0.5), MOST),
-    Clause(
-        "the parameters needed grow like a power of log d",
-        _POWER,
-        at_most(2),
-        "r = ⌈log² d⌉, our reading of polylog; √d would show as 3.7 or more over these sizes",
-        refuted_if=above(3.5),
-    ),
-)
+_ENOUGH = f"share of codes of ⌈log² d⌉ signs with which a step loses less than {NEAR_ZERO} on every input, d ≥ 1000"
+_PARAMETERS_CLAUSES = (Clause("⌈log² d⌉ parameters per head are enough, d ≥ 1000", _ENOUGH, at_least(0.5), MOST),)
+_FIRST_FRESH = 5000  # seeds on which nothing was chosen
 
 
 def _smallest_codes(context: Context) -> tuple[dict[int, list[float]], str]:
@@ -140,28 +130,44 @@ def _smallest_codes(context: Context) -> tuple[dict[int, list[float]], str]:
 def _parameters(context: Context) -> Measurement:
     """Find the fewest parameters per head at growing d and fit their growth in log d."""
     least, source = _smallest_codes(context)
-    logs = [math.log(n) for n in least]
 
-    def exponent(groups: Sequence[Tensor]) -> float:
-        return fitted_exponent(logs, [median(group.tolist()) for group in groups])
+    def exponent(groups: Sequence[Tensor], size: Callable[[int], float] = float) -> float:
+        return fitted_exponent([size(n) for n in least], [median(group.tolist()) for group in groups])
 
     groups = [torch.tensor(codes, dtype=torch.float64) for codes in least.values()]
-    enough = [r <= polylog_numbers(n) for n, codes in least.items() if n >= 1000 for r in codes]
+    smallest = min(least)
+    sizes = (1000, 3000, 10_000, 30_000)
+    fresh = range(_FIRST_FRESH, _FIRST_FRESH + context.at(smoke=12, reference=16))
+    losses = {n: [best_step_loss(n, polylog_numbers(n), seed) for seed in fresh] for n in sizes}
+    enough = share_below([loss for some in losses.values() for loss in some], NEAR_ZERO)
     return Measurement(
-        {_ENOUGH: wilson_share(sum(enough), len(enough)), _POWER: bootstrap(groups, exponent)},
-        f"smallest r grows like (log d)^{exponent(groups):.2f}",
-        f"{sum(map(len, least.values()))} random codes, 37 step sizes each",
+        {_ENOUGH: enough},
+        f"⌈log² d⌉ signs suffice for {', '.join(_counted(losses))} codes, {enough} in all; the smallest r (for a loss "
+        f"of {ISOLATED}, ours) grows like d^{exponent(groups):.2f} or (log d)^{exponent(groups, math.log):.2f}, which "
+        f"these d do"
+        f" not tell apart; at d = {smallest} the median need is {median(least[smallest]):g}, ⌈log² d⌉ is"
+        f" {polylog_numbers(smallest)}",
+        f"{len(fresh)} random codes at each of {len(sizes)} sizes, 37 step lengths; {sum(map(len, least.values()))} "
+        f"more for the growth",
         {
             "from": source,
             "smallest_r": {n: median(codes) for n, codes in least.items()},
             "codes": {n: len(codes) for n, codes in least.items()},
-            "exponent_in_log_d": exponent(groups),
+            "exponent_in_d": exponent(groups),
+            "exponent_in_d_drawn_again": str(bootstrap(groups, exponent)),
+            "exponent_in_log_d": exponent(groups, math.log),
             "log_squared": {n: polylog_numbers(n) for n in least},
         },
-        "For nested random codes the fewest signs with which the best single step from uniform attention loses less"
-        " than 0.5 on every input; exponent of the medians by least squares in log log d, codes drawn again for its"
-        " interval.",
+        "The least loss on the worst input over the lengths of a single step from uniform attention, for random codes"
+        " of ⌈log² d⌉ signs. Beside it, and no clause of the abstract's: the fewest signs of nested codes with which"
+        " that loss is below 0.5, where every input is classified right; exponents of the medians by least squares "
+        "in log d and in log log d, codes drawn"
+        " again for the interval.",
     )
+
+
+def _counted(losses: Mapping[int, Sequence[float]]) -> list[str]:
+    return [f"{sum(one < NEAR_ZERO for one in some)}/{len(some)} at d = {n}" for n, some in losses.items()]
 
 
 def _worst_losses(context: Context, config: Training) -> tuple[float, ...]:
@@ -224,8 +230,8 @@ _EXCESS = "largest loss found by flipping bits, beyond the certified one"
 _FALLING = "the sign of an exponent, the seeds drawn again for its interval"
 _EVERY_INPUT_CLAUSES = (
     Clause("the loss is near 0 on every input, at the largest d", _NEAR, at_least(0.5), MOST),
-    Clause("it falls with d, from uniform attention", _FALL_UNIFORM, below(0), _FALLING),
-    Clause("it falls with d, from a random initialisation", _FALL_RANDOM, below(0), _FALLING),
+    Clause("it falls with d on the whole, from uniform attention", _FALL_UNIFORM, below(0), _FALLING),
+    Clause("it falls with d on the whole, from a random initialisation", _FALL_RANDOM, below(0), _FALLING),
     Clause(
         "no input loses more than Σ|c − 1_B|", _EXCESS, at_most(1e-9), "rounding of a sum of d weights", above(1e-6)
     ),
@@ -350,6 +356,7 @@ CLAIMS = (
         printed=_SENTENCE,
         hypotheses=_MODEL,
         ours=f"{_READ} d = 30 000, r = ⌈log² d⌉, the step of 4 log d score units.",
+        qualifier=IN_OUR_READING,
     ),
     Claim(
         "H2-parameters",
@@ -361,11 +368,14 @@ CLAIMS = (
         reads_figure=True,
         printed="with only O(polylog(d)) trainable parameters",
         hypotheses=_MODEL,
-        ours=f"{_READ} d up to 10⁶; polylog is read as ⌈log² d⌉ per head, and a loss below {ISOLATED} as found.",
+        ours=f"{_READ} d from 1000 to 30 000; polylog is read as ⌈log² d⌉ per head, and the best of 37 step lengths "
+        f"counts. How the need grows is ours and no clause: at sizes up to 10⁶ a power of log d cannot be told from a "
+        f"small power of d, and a loss below {ISOLATED} counts as found there.",
+        qualifier=IN_OUR_READING,
     ),
     Claim(
         "H2-every-input",
-        "After the one step the loss is near 0 on every input, and falls with d.",
+        "After the one step the loss is near 0 on every input, and falls with d on the whole.",
         _EVERY_INPUT_CLAUSES,
         _every_input,
         "Abstract (our reading)",
@@ -374,7 +384,9 @@ CLAIMS = (
         replay={_NEAR: partial(loss_again, NEAR_ZERO)},
         printed="drive the loss for every input to nearly 0 with one gradient step.",
         hypotheses=_MODEL,
-        ours=f"{_READ} d up to 30 000; that the loss falls with d is our reading of “nearly”.",
+        ours=f"{_READ} d up to 30 000; that the loss falls with d on the whole, by an exponent over all d and not from "
+        "each d to the next, is our reading of “nearly”.",
+        qualifier=IN_OUR_READING,
     ),
     Claim(
         "H2-initial-variance",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,40 +15,52 @@ from parityscope.papers.claim import Again, Claim, Context, Measurement
 from parityscope.papers.criterion import Between, Clause, above, at_least, at_most, bootstrap
 from parityscope.papers.h2.one_gradient import SmallestSamples, counts_around, fitted_exponent, named_in_trials
 from parityscope.papers.own.again import named_share, path_gradient_by_inputs
-from parityscope.papers.own.domain import BOUNDED, NEARLY_ALL, rows_of, share_of
+from parityscope.papers.own.domain import (
+    BOUNDED,
+    NEARLY_ALL,
+    all_right,
+    drawn_gradients,
+    entries_at_uniform,
+    one_mirror_step,
+    rows_of,
+    share_of,
+)
 from parityscope.papers.own.exponential import CONCAVE, CONCAVE_PROOF
 from parityscope.problems import Parity, bits_of, draw_problems, seeded_generator
 from parityscope.runs.training import Training, training
-from parityscope.theory import one_gradient_samples, path_samples, phase_signal, wide_phase
+from parityscope.theory import (
+    one_gradient_samples,
+    one_step_height,
+    one_step_samples,
+    path_phase,
+    path_samples,
+    path_signal,
+    wide_phase,
+    xored_samples,
+)
 from parityscope.training.attention_path import named_set, path_gradients
 
 _POPULATIONS = (Parity(7, (1, 4)), Parity(8, (0, 3, 6)), Parity(9, (1, 2, 5, 8)), Parity(5, (0, 1, 2, 3, 4)))
 _SIZES = ((100, 2, 0.0), (20, 3, 0.1), (10, 4, 0.0), (30, 1, 0.1))  # n, k, noise
+_BIASED_SIZES = ((12, 2, 0.05, 0.2), (10, 3, 0.0, 0.7))  # n, k, noise, bias
 _FIRST_SEED = 1000
 _FAILURE = 0.1
 _SIGNAL = "largest distance of an entry on B∖A from σ_m, A hidden"
 _OTHERS = "largest entry off B, A hidden"
 _ASTRAY = "largest |entry| outside A, A with a wrong position"
 _NAMED = "share of fresh seeds whose B is recovered from the theorem's N"
+_XORED = "share of fresh seeds whose B is recovered from XORed groups of biased examples"
 _ROUNDING = "single precision"
+_DELTA = "the theorem's δ, with 95 % confidence"
 _PATHS_CLAUSES = (
     Clause(
         "beside hidden positions the gradient is σ_m on the rest of B", _SIGNAL, at_most(1e-5), _ROUNDING, above(1e-3)
     ),
     Clause("and at most 0 off B", _OTHERS, at_most(1e-5), _ROUNDING, above(1e-3)),
     Clause("beside a wrong one it is 0", _ASTRAY, at_most(1e-5), _ROUNDING, above(1e-3)),
-    Clause("N examples recover B", _NAMED, at_least(1 - _FAILURE), "the theorem's δ, with 95 % confidence"),
+    Clause("N examples recover B", _NAMED, at_least(1 - _FAILURE), _DELTA),
+    Clause("and so do groups of biased ones", _XORED, at_least(1 - _FAILURE), _DELTA),
 )
-
-
-def _path_signal(n: int, k: int, m: int) -> float:
-    """Return σ_m, the gradient on the hidden bits that are left when m are selected.
-
-    >>> _path_signal(10, 2, 1)
-    1.0
-    """
-    width = wide_phase(n - m, k - m) if k - m > 1 else 0.0
-    return phase_signal(n - m, k - m, width)
 
 
 def _off(problem: Parity, named: Sequence[int], position: int, entry: float) -> tuple[str, float]:
@@ -56,7 +69,7 @@ def _off(problem: Parity, named: Sequence[int], position: int, entry: float) -> 
     if not hidden.issuperset(named):
         return _ASTRAY, abs(entry)
     if position in hidden:
-        return _SIGNAL, abs(entry - _path_signal(problem.n, problem.k, len(named)))
+        return _SIGNAL, abs(entry - path_signal(problem.n, problem.k, len(named)))
     return _OTHERS, entry
 
 
@@ -82,13 +95,17 @@ def _population(problem: Parity) -> tuple[_Furthest, int]:
     return found, tried
 
 
-def _named(n: int, k: int, noise: float, seeds: range) -> list[bool]:
-    """Say which seeds' examples, as many as the theorem requires, recover the hidden bits."""
-    count = math.ceil(path_samples(n, k, _FAILURE, noise))
-    return [
-        named_set(*problem.sample(count, seeded_generator(seed, "data")), k).support == problem.support
-        for problem, seed in zip(draw_problems(n, k, seeds, noise=noise), seeds, strict=True)
-    ]
+def _named(n: int, k: int, noise: float, seeds: range, bias: float = 0.5) -> list[bool]:
+    """Say which seeds' examples, as many as the theorem requires, recover the hidden bits; biased ones in groups."""
+    count, size = path_samples(n, k, _FAILURE, noise), 1
+    if bias != 0.5:
+        count, size = xored_samples(n, k, bias, _FAILURE, noise)
+    found = []
+    for problem, seed in zip(draw_problems(n, k, seeds, noise=noise, bias=bias), seeds, strict=True):
+        x, y = problem.sample(count * size, seeded_generator(seed, "data"))
+        bits, labels = x.reshape(count, size, n).sum(1).remainder(2), y.reshape(count, size).prod(1)
+        found.append(named_set(bits.to(x.dtype), labels.to(y.dtype), k).support == problem.support)
+    return found
 
 
 def _paths(context: Context) -> Measurement:
@@ -101,16 +118,18 @@ def _paths(context: Context) -> Measurement:
     measured = {case: off for case, (off, _) in worst.items()}
     seeds = range(_FIRST_SEED, _FIRST_SEED + context.at(smoke=10, demo=12, reference=100))
     share = share_of([right for size in _SIZES for right in _named(*size, seeds)])
+    more = range(seeds.start, seeds.start + 2 * len(seeds))
+    xored = share_of([right for size in _BIASED_SIZES for right in _named(*size[:3], more, bias=size[3])])
     sets = sum(tried for _, tried in populations)
     return Measurement(
-        {**measured, _NAMED: share},
-        f"{share} recover B from the theorem's N; the gradient is off its three values by at most"
-        f" {max(measured.values()):.1e}",
+        {**measured, _NAMED: share, _XORED: xored},
+        f"{share} recover B from the theorem's N, {xored} from groups of biased examples; the gradient is off its three"
+        f" values by at most {max(measured.values()):.1e}",
         f"{sets} sets of fewer than k positions, all inputs; {len(seeds)} seeds at each of {len(_SIZES)} sizes",
-        {"first_seed": _FIRST_SEED, "sizes": [list(size) for size in _SIZES]},
+        {"first_seed": _FIRST_SEED, "sizes": [list(size) for size in (*_SIZES, *_BIASED_SIZES)]},
         "The gradient of the correlation where attention is on a set, on all inputs and for every set of fewer than"
         " k positions, against the values of the proof. Then, on fresh seeds, the n paths from as many examples as the"
-        " theorem requires at δ = 0.1.",
+        " theorem requires at δ = 0.1; where bits are biased, groups of them are XORed first.",
         {case: at for case, (_, at) in worst.items()},
     )
 
@@ -123,6 +142,73 @@ def _entry_again(point: Mapping[str, Any]) -> Again:
     entry = path_gradient_by_inputs([1.0 if j in named else width / (n - m) for j in range(n)], support, position)
     _, off = _off(Parity(n, tuple(support)), named, position, entry)
     return Again(off, "the readout's slope, input by input in plain Python")
+
+
+_STEP_SIZES = ((6, 2, 0.1), (9, 3, 0.0), (7, 1, 0.2), (12, 4, 0.05), (5, 4, 0.0))  # n, k, noise
+_MEANS = "largest distance of the gradient's mean from σ₀ on B and −σ₀·tan²ε off B"
+_FLOOR = "smallest σ₀² over ((k − 1)/(en))^{k−1}"
+_APART = "largest ‖c − 1_B‖₁ after the step, entries within r of their means"
+_RIGHT = "share of draws of N examples after which all 2^n inputs are right"
+_STEP_CLAUSES = (
+    Clause("the gradient's means are the theorem's", _MEANS, at_most(1e-10), "rounding", above(1e-6)),
+    Clause("the signal is not below its bound", _FLOOR, at_least(1 - 1e-12), "rounding"),
+    Clause("entries within r = 1/(2kH) give ‖c − 1_B‖₁ < 1", _APART, at_most(1), "where some input may be wrong"),
+    Clause("N examples answer all inputs correctly", _RIGHT, at_least(1 - _FAILURE), _DELTA),
+)
+
+
+def _worst_step(n: int, k: int) -> float:
+    """Return the largest ‖c − 1_B‖₁ over all gradients whose entries on B are at either end of their interval.
+
+    Off B the upper end is the worst for every entry, as more weight there is farther away.
+    """
+    within = 1 / (2 * k * one_step_height(n, k))
+    ends = 1 + within * (2 * bits_of(torch.arange(2**k), k).double() - 1)
+    largest = torch.cat([ends, torch.full((len(ends), n - k), within, dtype=torch.float64)], -1)
+    apart = one_mirror_step(largest, k)
+    apart[:, :k] -= 1
+    return float(apart.abs().sum(-1).max())
+
+
+def _step_from_examples(context: Context) -> Measurement:
+    """Check every step of the proof, and take the step from the theorem's number of examples."""
+    generator, draws = np.random.default_rng(_FIRST_SEED), context.at(smoke=40, reference=200)
+    off, floor, apart, right, needed = [], [], [], list[bool](), list[float]()
+    for n, k, noise in _STEP_SIZES:
+        terms, bits = entries_at_uniform(n, k)
+        signal, turn = path_signal(n, k, 0), math.tan(path_phase(n, k, 0)) ** 2
+        means = torch.tensor([signal] * k + [-signal * turn] * (n - k), dtype=torch.float64)
+        off.append(float((terms.mean(0) - means).abs().max()))
+        floor.append(signal**2 / ((k - 1) / (math.e * n)) ** (k - 1))
+        apart.append((_worst_step(n, k), {"n": n, "k": k}))
+        samples = one_step_samples(n, k, _FAILURE, noise)
+        needed.append(samples)
+        right += all_right(one_mirror_step(drawn_gradients(terms, samples, noise, draws, generator), k), bits, k)
+    share, (furthest, at) = share_of([bool(one) for one in right]), max(apart, key=lambda one: one[0])
+    return Measurement(
+        {_MEANS: max(off), _FLOOR: min(floor), _APART: furthest, _RIGHT: share},
+        f"{share} answer all inputs; ‖c − 1_B‖₁ ≤ {furthest:.3f} for entries within r of their means",
+        f"{draws} draws at each of {len(_STEP_SIZES)} sizes, N from {min(needed):.0e} to {max(needed):.0e}; all ends of"
+        " the intervals on B",
+        {"first_seed": _FIRST_SEED, "sizes": [list(size) for size in _STEP_SIZES], "N": needed},
+        "Means of the gradient over all inputs; the step from every gradient whose entries are at the ends of their"
+        " intervals; then N examples drawn as counts of the 2^n inputs with flipped labels, one step, and every input's"
+        " answer.",
+        {_APART: at},
+    )
+
+
+def _worst_step_again(point: Mapping[str, Any]) -> Again:
+    """Take the step in plain Python: by symmetry only the number of low entries on B matters."""
+    n, k = point["n"], point["k"]
+    height = math.log(4 * n) + 3 / (2 * k)
+    within, furthest = 1 / (2 * k * height), 0.0
+    for low in range(k + 1):
+        entries = [1 - within] * low + [1 + within] * (k - low) + [within] * (n - k)
+        raised = [math.exp(height * entry / max(entries)) for entry in entries]
+        c = [k * one / sum(raised) for one in raised]
+        furthest = max(furthest, sum(abs(weight - (j < k)) for j, weight in enumerate(c)))
+    return Again(furthest, "plain Python, by the number of low entries")
 
 
 _KS = (2, 3, 4)
@@ -272,14 +358,26 @@ def _noise_and_bias(context: Context) -> Measurement:
 CLAIMS = (
     Claim(
         "P-paths",
-        "Weight 1 on m < k positions A and the rest even: the gradient of the correlation is σ_m > 0 on B∖A and at most"
-        " 0 off B if A ⊂ B, and 0 outside A if not; so with N ≥ 8·log(kn·C(n, m)/δ)/((1 − 2η)²σ_m²) for 1 ≤ m < k the n"
-        " best sets of every size lead to B with probability 1 − δ.",
+        "Fair bits, independent examples, k known. Weight 1 on m < k positions A and the rest even: the gradient of the"
+        " correlation is σ_m > 0 on B∖A and at most 0 off B if A ⊂ B, and 0 outside A if not; so the n best sets of"
+        " every size lead to B with probability 1 − δ from the N at which Bernstein's tails, n false sets against one"
+        " true set at every size, add up to δ. Biased bits become nearly fair if groups of examples are XORed.",
         _PATHS_CLAUSES,
         _paths,
         f"{CONCAVE}, from examples",
         proof=CONCAVE_PROOF,
         replay=dict.fromkeys((_SIGNAL, _OTHERS, _ASTRAY), _entry_again),
+    ),
+    Claim(
+        "P-one-step-from-examples",
+        "Fair bits, independent examples, labels flipped with probability η < ½, k known: from uniform attention, of"
+        " the mass with the strongest signal, one mirror step s = H·ĝ/max ĝ, H = log(4n) + 3/(2k), then mass k, answers"
+        " all 2^n inputs correctly with probability 1 − δ if N ≥ 8k²H²·log(2n/δ)·(en/(k − 1))^{k−1}/(1 − 2η)².",
+        _STEP_CLAUSES,
+        _step_from_examples,
+        f"{CONCAVE}, from examples",
+        proof=CONCAVE_PROOF,
+        replay={_APART: _worst_step_again},
     ),
     Claim(
         "P-samples",

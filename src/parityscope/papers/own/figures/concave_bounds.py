@@ -34,9 +34,10 @@ TEXT = (
     "number per position, from uniform attention (solid) and from random starts (dotted): −log C ≤ 2k/t², without n, "
     "and from uniform attention also k log(n/k)/(2t); all divided by k. Second: mirror descent with the steps η of its "
     "theorem; the certificate k log(n/k)/(2Ση) can be printed by every run. Third: gradient ascent on one concave "
-    "head with ⌈2k log n⌉ random signs, steps by Armijo's test; the bound (dashed, of every run its own) is [1.4 + "
-    "(|q*|² + 1) log²(nT)/(8m²)]/T with T = Ση and a certificate q* of margin m. Last: Newton's steps on the same "
-    "head, and on 2k harmonics; no rate is proved for them. Seeds from 1000 on; population gradients."
+    "head with ⌈2k log n⌉ random signs, steps by Armijo's test with constant ½; the bound (dashed, of every run its "
+    "own) is [1.4 + (|q*|² + 1) log²(nT)/(8m²)]/T with T = Ση and a certificate q* of margin m. Last: Newton's steps "
+    "on the same head, and on 2k harmonics; what is proved of them, O(1/T), is far above. Seeds from 1000 on; "
+    "population gradients."
 )
 COST: dict[Scale, float] = {"smoke": 0.5, "demo": 2, "reference": 40}
 Rule = Literal["flow", "mirror", "armijo", "newton"]
@@ -160,7 +161,7 @@ def _armijo(curve: Curve) -> _Traced:
 
 
 def _newton(curve: Curve) -> _Traced:
-    """Take Newton's steps, of which no rate is proved."""
+    """Take Newton's steps, for which no bound is drawn: what is proved of them is far above."""
     _, step = _stepped(curve, DampedNewton)
     unbounded = torch.full((len(curve.training.seeds),), torch.inf, dtype=torch.float64)
     return [(torch.zeros_like(unbounded) + index, step(), unbounded) for index in range(curve.records)]

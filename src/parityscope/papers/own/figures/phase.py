@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 
-from parityscope.core.drawing import HEAT, colour, new_figure
-from parityscope.core.statistics import Share
-from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, ink_on, share_of
+from parityscope.core.drawing import new_figure
+from parityscope.papers.cells import ShownTraining, TrainingRow, by_label, share_of
 from parityscope.papers.figure import Finding, ResultTable, Scale
+from parityscope.papers.phase_diagram import draw_phases
 from parityscope.runs import training
 
 
@@ -65,7 +63,7 @@ class _PhaseDiagram:
         images = []
         for axes, (name, chosen) in zip(places, panels.items(), strict=False):
             points = {(self.x.place(row), self.y.place(row)): row.numbers.share for row in chosen}
-            images.append(_draw_panel(axes, points, x_values, y_values))
+            images.append(draw_phases(axes, points, x_values, y_values))
             seeds = "–".join(str(count) for count in sorted({share.trials for share in points.values()}))
             axes.set_title(f"{name} ({seeds} seeds)", fontsize=10)
         for axes in places[len(panels) :]:
@@ -90,21 +88,6 @@ class _PhaseDiagram:
             for up in sorted({up for _, up in points}, reverse=True):
                 lines.append([name, f"{up:g}", *(points.get((across, up), "–") for across in x_values)])
         return ResultTable(["panel", f"{self.y.name} ╲ {self.x.name}", *(f"{across:g}" for across in x_values)], lines)
-
-
-def _draw_panel(axes: Axes, points: Mapping[tuple[float, float], Share], x: list[float], y: list[float]) -> AxesImage:
-    value, low, high = ([[math.nan] * len(x) for _ in y] for _ in range(3))
-    for place, share in points.items():
-        across, up = x.index(place[0]), y.index(place[1])
-        value[up][across], low[up][across], high[up][across] = share.value, share.low, share.high
-        axes.text(across, up, str(share.successes), ha="center", va="center", color=ink_on(share.value), fontsize=8)
-    image = axes.imshow(value, cmap=HEAT, vmin=0, vmax=1, aspect="auto", origin="lower")
-    for surface, style in ((value, "solid"), (low, "dashed"), (high, "dashed")):
-        known = [number for line in surface for number in line if not math.isnan(number)]
-        if min(known) < 0.5 < max(known):
-            axes.contour(surface, levels=[0.5], colors=[colour(1)], linestyles=[style], linewidths=1.6)
-    axes.spines[:].set_visible(False)
-    return image
 
 
 def counted(rows: Sequence[TrainingRow]) -> str:

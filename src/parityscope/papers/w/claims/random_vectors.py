@@ -158,8 +158,9 @@ def _sizes(n: int, delta: float) -> _Sizes:
     return _Sizes(n, k, math.floor(k * log**1.1), delta)
 
 
-_DRAWN_31 = "share of draws with a product beyond the bound, d > n"
+_DRAWN_31 = "share of draws with a product beyond the bound, (n + k)² ≤ 2nd"
 _ITS_OWN, _ALL_PAIRS = "P(a product beyond the bound) over δ at n = 10⁶", "the same for log(4(n + k)²/δ)"
+_AS_USED = "P(a product beyond 2√(log(100nd/δ)/d)) over δ/100 at n = 10⁶"
 
 
 def _lemma_31(context: Context) -> Measurement:
@@ -174,18 +175,21 @@ def _lemma_31(context: Context) -> Measurement:
     printed = theory.lemma_31_bound(at.delta, at.n, at.d)
     expected = at.pairs * _tail(at.d, printed)
     corrected = at.pairs * _tail(at.d, theory.lemma_31_bound_for_all_pairs(at.delta, at.n, at.k, at.d))
+    used = at.pairs * _tail(at.d, theory.lemma_31_bound_in_lemma_21(at.delta, at.n, at.d))
     return Measurement(
         {
             _DRAWN_31: wilson_share(bad, 2 * draws),
             _ITS_OWN: _probability_over_delta(expected, at.delta),
             _ALL_PAIRS: _probability_over_delta(corrected, at.delta),
+            _AS_USED: _probability_over_delta(used, at.delta / 100),
         },
         f"{expected:.1f} of {at.pairs:.0e} products beyond the bound on average at n = 10⁶, d = {at.d}",
         f"{2 * draws} draws, and one exact probability",
-        {"largest_over_bound_drawn": largest, "sizes": at._asdict(), "expected": expected},
+        {"largest_over_bound_drawn": largest, "sizes": at._asdict(), "expected": expected, "expected_as_used": used},
         "All products were computed for drawn embeddings. At Assumption 2's d, far below n, a union over n·d events is "
         "not one over all pairs: products of different pairs are independent two by two, so with E exceptions expected "
-        "there is none with probability at most 1/E.",
+        "there is none with probability at most 1/E. It is one where (n + k)² ≤ 2nd, as for d ≥ 2n. Nothing downstream "
+        f"breaks: Lemma 21 uses the weaker 2√(log(100nd/δ)/d), with {used:.0e} exceptions expected.",
         {_ITS_OWN: {**at._asdict(), "bound": printed, "value": expected}},
     )
 
@@ -263,8 +267,8 @@ CLAIMS = (
         printed="There exists universal constant C, let A be an m × n random matrix whose entries A_{ij} are "
         "independent, mean zero, sub-Gaussian random variables. Then, for any t > 0, we have ‖A‖ ≤ CK(√m + √n + t) "
         "with probability at least 1 − 2exp(−t²).",
-        hypotheses="K is the maximum sub-Gaussian norm",
-        ours="Sign matrices, t = 1.5; a constant that does not grow with the size.",
+        hypotheses="K is the maximum sub-Gaussian norm; a known theorem, Vershynin (2018), 4.4.5",
+        ours="It agrees on sign matrices, at t = 1.5: the constant that they need does not grow with the size.",
     ),
     Claim(
         "W-lemma-29",
@@ -277,8 +281,9 @@ CLAIMS = (
         "Appendix B.6, Lemma 29",
         printed="√m − CK²(√n + t) ≤ s_n(A) ≤ s₁(A) ≤ √m + CK²(√n + t) with probability at least 1 − 2exp(−t²). … ‖1/m "
         "A^⊤A − I_n‖ ≤ K² max(δ, δ²)",
-        hypotheses="rows are independent, mean zero, sub-Gaussian isotropic random vectors, t ≥ 0",
-        ours="Sign matrices, t = 1.5; a constant that does not grow with the size.",
+        hypotheses="rows are independent, mean zero, sub-Gaussian isotropic random vectors, t ≥ 0; a known theorem, "
+        "Vershynin (2018), 4.6.1",
+        ours="It agrees on sign matrices, at t = 1.5: the constant that they need does not grow with the size.",
     ),
     Claim(
         "W-lemma-30",
@@ -297,25 +302,29 @@ CLAIMS = (
         "λ_{i',b'}| ≤ √(2 log(2/δ)/d Σ_{(i,b)≠(i',b')} λ_{i,b}²).",
         hypotheses="embeddings of Definition 3",
         proof="explanation/chain-of-thought#short-proofs",
-        ours="The shapes of λ in the computation.",
+        ours="λ is independent of e, as the proof needs; the shapes of λ in the computation.",
     ),
     Claim(
         "W-lemma-31",
         f"{_WITHIN_31} for all pairs of embeddings with probability 1 − δ.",
         (
-            rare(f"{_WITHIN_31} for d > n", _DRAWN_31, DELTA, f"δ = {DELTA}"),
             Clause(f"{_WITHIN_31} at Assumption 2's sizes", _ITS_OWN, at_most(1), "the paper's probability δ"),
             Clause(
                 "the same with log(4(n + k)²/δ)", _ALL_PAIRS, at_most(1), "the paper's probability δ", corrected=True
             ),
+            rare("as printed where (n + k)² ≤ 2nd", _DRAWN_31, DELTA, f"δ = {DELTA}", corrected=True),
+            Clause("as Lemma 21 uses it", _AS_USED, at_most(1), "that proof's δ/100", corrected=True),
         ),
         _lemma_31,
         "Appendix B.6, Lemma 31",
         printed="∀ i, i' ∈ [n+k], b, b' ∈ {0, 1}, ‖e_{i,b}ᵀ e_{i',b'} − 1(i = i' & b = b')‖₂ ≤ √(2 log(8nd/δ)/d).",
         hypotheses="with probability 1 − δ",
-        ours="δ = 0.1. Two clauses of ours: d > n, where the union over n·d events is enough, and Assumption 2's d at "
-        "n = 10⁶.",
-        corrected="All inner products of embeddings are within √(2 log(4(n + k)²/δ)/d) of 0 or 1.",
+        ours="δ = 0.1; the lemma names no d, and Assumption 2's at n = 10⁶ is taken.",
+        reading="by the union bound that its proof names",
+        corrected="“Lemma 30 and union bound”, carried out over all pairs: all inner products of embeddings are within "
+        "√(2 log(4(n + k)²/δ)/d) of 0 or 1; as printed where (n + k)² ≤ 2nd (d ≥ 2n is enough). Lemma 21 only uses "
+        "2√(log(100nd/δ)/d), which holds. (8n² in place of 8nd would do for k ≤ 0.41n. It is not called a misprint "
+        "because Lemma 21 has nd too.)",
         replay={_ITS_OWN: _walk_again},
     ),
     Claim(

@@ -137,7 +137,13 @@ CLAIMS = (
         "W-lemma-1",
         "‖M‖ = O(1) and λ_min(MMᵀ) > 1/12 with probability 1 − δ.",
         (
-            Clause("‖M‖ = O(1)", _NORM, at_most(2), "1 + √(2k/d) < 2, what random matrix theory gives"),
+            Clause(
+                "‖M‖ = O(1)",
+                _NORM,
+                at_most(2),
+                "1 + √(2k/d) < 2, what random matrix theory gives; O(1) fixes no constant, so that nothing refutes it",
+                "never",
+            ),
             rare("λ_min(MMᵀ) > 1/12", _EIGENVALUE, DELTA, f"δ = {DELTA}"),
         ),
         _lemma_1,
@@ -158,8 +164,8 @@ CLAIMS = (
         "Appendix B.2, Lemma 2",
         printed="there exists u_{j,b}, satisfying that ∀ j ∈ S, b ∈ {0, 1}, ∀ j' ∈ S, b' ∈ {0, 1}, ⟨u_{j,b}, "
         "e_{j',b'}⟩ = 1((j, b) = (j', b')). Further, ‖Σ_{j∈S, b∈{0,1}} u_{j,b}‖₂ = O(√k).",
-        hypotheses="with probability 1 − δ/4 over the randomness of embedding",
-        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
+        hypotheses="d = Θ(k log(n/δ)); with probability 1 − δ/4 over the randomness of embedding",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives, Θ with the constant 4.",
     ),
     Claim(
         "W-lemma-3",
@@ -172,8 +178,8 @@ CLAIMS = (
         "Appendix B.2, Lemma 3",
         printed="there exists v_j, ⟨v_j, e_{j,0}⟩ = ⟨v_j, e_{j,1}⟩ = 1. ∀ j' ≠ j, j ∈ S, ⟨v_{j'}, e_{j,b}⟩ = 0. "
         "Further, ‖Σ_{j∈S} v_j‖₂ ≤ O(√k).",
-        hypotheses="when the event in Lemma 2 happens",
-        ours="O(√k) is read with the constant √24 that Lemma 1 gives.",
+        hypotheses="d = Θ(k log(n/δ)); when the event in Lemma 2 happens",
+        ours="O(√k) is read with the constant √24 that Lemma 1 gives, Θ with the constant 4.",
     ),
     Claim(
         "W-lemma-4",

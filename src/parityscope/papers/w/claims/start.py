@@ -53,12 +53,12 @@ def _lemma_9(context: Context) -> Measurement:
         sizes,
         "The attention output was compared with the printed sum, whose terms all carry i where j is meant, and with "
         "the mean of all embeddings so far.",
-        {_PRINTED_MEAN: {**sizes, "tokens": made.tokens[worst].tolist(), "i": made.task.n + link}},
+        {_PRINTED_MEAN: {**sizes, "tokens": made.tokens[worst].tolist(), "i": made.task.n + 1 + link}},
     )
 
 
 def _mean_again(point: Mapping[str, Any]) -> Again:
-    made, i = instance(**{name: point[name] for name in ("n", "k", "d", "m", "seed")}, batch=1), point["i"]
+    made, i = instance(**{name: point[name] for name in ("n", "k", "d", "m", "seed")}, batch=1), point["i"] - 1
     seen = attention_output(made, point["tokens"], i)
     return Again(float((seen - made.block.embeddings[i, point["tokens"][i]]).norm()), "a plain sum")
 
@@ -195,7 +195,8 @@ CLAIMS = (
         "Appendix B.4.2, Lemma 11",
         printed="With probability 1 − δ/50, the following E₁ happens: for any input b^{(0,s)} in the first batch, at "
         "initialization, for any r, whether a neuron r outputs nonzero value at position i is determined by "
-        "ν_{r,i,b[i]}.",
+        "ν_{r,i,b[i]}. 1(⟨W_{r,1:d}⁰, E(b)[i]⟩ > 0) = 1(ν_{r,i,b[i]} > 0). Further, |⟨W_{r,1:d}⁰, E(b)[i]⟩ − "
+        "ν_{r,i,b[i]}| < ε/100.",
         hypotheses="Assumptions 1 and 2",
         ours="As for Lemma 10; δ = 0.9, so that the draws decide.",
     ),

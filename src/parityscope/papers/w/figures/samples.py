@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +14,7 @@ from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.core.statistics import median
 from parityscope.papers.cells import by_label, draw_heat_map
 from parityscope.papers.figure import FigureSpec, Finding
+from parityscope.papers.w.own_size import AT_OWN_SIZE, OWN_COMMAND, found_at_own_size, planned_for
 from parityscope.papers.w.settings import (
     ANSWER,
     CHAIN,
@@ -26,6 +27,7 @@ from parityscope.papers.w.settings import (
     line,
     looking_right,
     narrow,
+    of_own_size,
     power_law,
     reached_pairs,
     smoke,
@@ -33,6 +35,7 @@ from parityscope.papers.w.settings import (
     training_table,
     with_chain,
 )
+from parityscope.training.decoders import DecoderSettings
 
 FOUR_HEADS = f"{ANSWER}, four heads"
 _COUNT, _MAP = "samples", "attention map"
@@ -87,18 +90,20 @@ def _draw_map(axes: Axes, row: DecoderRow, layer: int = 0, head: int = 0) -> Axe
 
 
 def _by_k(rows: Sequence[DecoderRow]) -> dict[int, DecoderCell]:
-    return cells_by(rows, lambda training: training.k)
+    """Return the trainings of every k, from the smallest on: those of W's own size come in the order of their worth."""
+    return dict(sorted(cells_by(rows, lambda training: training.k).items()))
 
 
 def _plot_growth(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw samples against k on the left, the hardest solved trainings on the right."""
+    """Draw samples against k on the left, the hardest solved trainings on the right: of W's size, if there are any."""
     figure, (left, right) = new_figure(13, 4.4, 1, 2)
+    own = any(map(of_own_size, rows))
     for index, (label, found) in enumerate(by_label(rows).items()):
         cells = _by_k(found)
         _draw_cells(left, cells, index, label)
         # The hardest trainings that some seed solved, the hardest of all if none was.
         shown = ([cell for cell in cells.values() if cell.reached] or list(cells.values()))[-1]
-        if label != FOUR_HEADS:
+        if label != FOUR_HEADS and label.endswith(AT_OWN_SIZE) == own:
             _draw_progress(right, shown.rows, index, f"{label}, k = {shown.rows[0].config.training.k}")
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect", yscale="log")
     left.legend()
@@ -113,20 +118,27 @@ def _growth(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Fit laws of k to the samples needed."""
     cells = {label: _by_k(found) for label, found in by_label(rows).items()}
     chain, answer, four = cells[CHAIN], cells[ANSWER], cells.get(FOUR_HEADS)
+    own = {label: _at_own_size(cells.get(label + AT_OWN_SIZE, {})) for label in (CHAIN, ANSWER)}
     first = exponential(reached_pairs(answer))
     laws = [law(reached_pairs(chain)) for law in (exponential, line, power_law)]
     return [
         Finding(
             "Without CoT the samples needed grow exponentially with k.",
             f"{spoken_cells(answer)}. Factor per bit where they were reached, with its 95 % interval: {first or '–'}."
-            + (f" With four heads: {spoken_cells(four)}." if four else ""),
+            + (f" With four heads: {spoken_cells(four)}." if four else "")
+            + own[ANSWER],
         ),
         Finding(
             "With CoT the samples needed grow linearly with k.",
             f"{spoken_cells(chain)}. Factor per bit {laws[0] or '–'}; line: {laws[1] or '–'} examples per bit; power "
-            f"of k: {laws[2] or '–'}, where 1 is a line through the origin and 0 is no growth.",
+            f"of k: {laws[2] or '–'}, where 1 is a line through the origin and 0 is no growth.{own[CHAIN]}",
         ),
     ]
+
+
+def _at_own_size(cells: Mapping[int, DecoderCell]) -> str:
+    """Say what trainings of W's own size needed, as far as there are any."""
+    return f" At W's own size, four heads: {spoken_cells(cells)}." if cells else ""
 
 
 def _plot_shapes(rows: Sequence[DecoderRow]) -> Figure:
@@ -135,14 +147,18 @@ def _plot_shapes(rows: Sequence[DecoderRow]) -> Figure:
     ks = sorted({row.config.training.k for row in rows})
     figure, panels = new_figure(2.2 + 1.35 * len(shapes), 1.6 + 0.75 * 2 * len(ks), 2, 1, squeeze=False)
     shown = {
-        chain: cells_by(with_chain(rows, chain), lambda training: (training.layers, training.heads, training.k))
+        chain: {
+            (label, k): cell
+            for label, found in by_label(with_chain(rows, chain)).items()
+            for k, cell in _by_k(found).items()
+        }
         for chain in (True, False)
     }
     counts = [math.log10(cell.median or cell.budget) for cells in shown.values() for cell in cells.values()]
     for axes, chain in zip(panels[:, 0], (True, False), strict=True):
         grid = [[float("nan")] * len(shapes) for _ in ks]
-        for (_, _, k), cell in shown[chain].items():
-            x, y = shapes.index(cell.rows[0].config.label), ks.index(k)
+        for (label, k), cell in shown[chain].items():
+            x, y = shapes.index(label), ks.index(k)
             grid[y][x] = math.log10(cell.median or cell.budget)
             middle = grid[y][x] > (min(counts) + max(counts)) / 2
             ink = "black" if middle else "white"
@@ -161,27 +177,34 @@ def _short(cell: DecoderCell) -> str:
     return text if cell.reached in (0, len(cell.rows)) else f"{text}\n{cell.reached}/{len(cell.rows)}"
 
 
-def _counts(rows: Sequence[DecoderRow]) -> dict[int, dict[int, DecoderCell]]:
-    """Return, for every n, the trainings that count samples by k."""
-    counting = by_label(rows)[_COUNT]
-    return {
-        n: _by_k([row for row in counting if row.config.training.n == n])
-        for n in dict.fromkeys(row.config.training.n for row in counting)
-    }
+def _counts(rows: Sequence[DecoderRow]) -> dict[str, dict[int, DecoderCell]]:
+    """Return, for every n, the trainings that count samples by k; those of W's own size apart."""
+    return {name: _by_k(found) for name, found in _named(rows, _COUNT, lambda training: f"n = {training.n}").items()}
 
 
-def _maps(rows: Sequence[DecoderRow]) -> dict[int, list[DecoderRow]]:
-    """Return, for every number of heads, the trainings whose attention is shown."""
-    shown = by_label(rows)[_MAP]
-    heads = sorted({row.config.training.heads for row in shown})
-    return {count: [row for row in shown if row.config.training.heads == count] for count in heads}
+def _maps(rows: Sequence[DecoderRow]) -> dict[str, list[DecoderRow]]:
+    """Return, for every number of heads, the trainings whose attention is shown; those of W's own size come first."""
+    ordered = sorted(rows, key=lambda row: (not of_own_size(row), row.config.training.heads))
+    return _named(ordered, _MAP, lambda training: f"{training.heads} {'head' if training.heads == 1 else 'heads'}")
+
+
+def _named(
+    rows: Sequence[DecoderRow], label: str, name: Callable[[DecoderSettings], str]
+) -> dict[str, list[DecoderRow]]:
+    """Return the rows of a label, of W's own size or not, by a name."""
+    found: dict[str, list[DecoderRow]] = {}
+    for row in rows:
+        if row.config.label.removesuffix(AT_OWN_SIZE) == label:
+            end = row.config.label.removeprefix(label)
+            found.setdefault(f"{name(row.config.training)}{end}", []).append(row)
+    return found
 
 
 def _plot_long_chains(rows: Sequence[DecoderRow]) -> Figure:
     """Draw samples against k beside the shares of attention and a map."""
     figure, (left, middle, right) = new_figure(14.5, 4.6, 1, 3, width_ratios=(1, 0.75, 1.5))
-    for index, (n, cells) in enumerate(_counts(rows).items()):
-        _draw_cells(left, cells, index, f"n = {n}")
+    for index, (name, cells) in enumerate(_counts(rows).items()):
+        _draw_cells(left, cells, index, name)
     left.set(xlabel="hidden bits k", ylabel="training examples until perfect")
     left.set_ylim(bottom=0)
     left.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -191,8 +214,8 @@ def _plot_long_chains(rows: Sequence[DecoderRow]) -> Figure:
         shares = [row.numbers.secret_attention or 0.0 for row in found]
         middle.plot([place] * len(found), shares, "o", color=colour(0), fillstyle="none")
         middle.plot([place - 0.2, place + 0.2], [median(shares)] * 2, color=colour(1), linewidth=2)
-    middle.set(xlabel="heads", ylabel="attention on the secret bit", ylim=(0, 1), xlim=(-0.5, len(maps) - 0.5))
-    middle.set_xticks(range(len(maps)), [str(heads) for heads in maps])
+    middle.set(ylabel="attention on the secret bit", ylim=(0, 1), xlim=(-0.5, len(maps) - 0.5))
+    middle.set_xticks(range(len(maps)), [name.replace(", ", ",\n") for name in maps])
     shown = next(iter(maps.values()))[0]
     training = shown.config.training
     image = _draw_map(right, shown)
@@ -205,11 +228,11 @@ def _plot_long_chains(rows: Sequence[DecoderRow]) -> Figure:
 def _long_chains(rows: Sequence[DecoderRow]) -> list[Finding]:
     """Fit the laws, and read the attention maps."""
     counts = []
-    for n, cells in _counts(rows).items():
+    for name, cells in _counts(rows).items():
         pairs = reached_pairs(cells)
         laws = f"{line(pairs) or '–'} examples per bit, power of k {power_law(pairs) or '–'}"
-        counts.append(f"n = {n}: {spoken_cells(cells)}; {laws}")
-    looks = [f"{heads} {'head' if heads == 1 else 'heads'}: {_looks(found)}" for heads, found in _maps(rows).items()]
+        counts.append(f"{name}: {spoken_cells(cells)}; {laws}")
+    looks = [f"{name}: {_looks(found)}" for name, found in _maps(rows).items()]
     return [
         Finding(
             "The samples needed with CoT grow approximately linearly with k.",
@@ -230,8 +253,8 @@ def _looks(rows: Sequence[DecoderRow]) -> str:
 
 
 def _plot_maps(rows: Sequence[DecoderRow]) -> Figure:
-    """Draw one map per layer and head, of the first training that gets most right at its end."""
-    row = max(rows, key=lambda row: float(row.arrays["accuracy"][-1]))
+    """Draw one map per layer and head, of the first training that gets most right at its end, of W's size if any is."""
+    row = max([row for row in rows if of_own_size(row)] or rows, key=lambda row: float(row.arrays["accuracy"][-1]))
     layers, heads = row.config.training.layers, row.config.training.heads
     figure, panels = new_figure(6.4 * heads, 2.9 * layers, layers, heads, squeeze=False, sharex=True, sharey=True)
     for layer in range(layers):
@@ -243,6 +266,7 @@ def _plot_maps(rows: Sequence[DecoderRow]) -> Figure:
     return figure
 
 
+_OWN_NAMED = " Trainings of W's own size, where some are stored, are named so and decide; the others illustrate."
 # Without the chain: ten times and more what the chain needs.
 _WITHOUT = {"chain_of_thought": False, "steps": 2000}
 _SHAPES = ((1, 1), (1, 4), (2, 4))
@@ -262,7 +286,7 @@ FIGURES = (
         "accuracy (solid) and the normalised attention entropy of the sparsest head (dashed, Eq. (1)) during training, "
         "one line per seed. The paper has n = 30 and k up to 4; here n = 20, k up to 12, width 128, one layer, batches "
         "of 256, an evaluation every 10 steps, five seeds that no setting was chosen on (the demo: n = 16, k up to 8, "
-        "one seed). Eight heads were chosen for the chain, so that without it four are shown too.",
+        "one seed). Eight heads were chosen for the chain, so that without it four are shown too." + _OWN_NAMED,
         COST={"smoke": 2, "demo": 28, "reference": 460},
         CONFIGS={
             "smoke": [
@@ -282,6 +306,8 @@ FIGURES = (
         },
         plot=_plot_growth,
         table=training_table,
+        OWN_SIZE=planned_for("W-figure-1"),
+        OWN_COMMAND=OWN_COMMAND,
         findings=_growth,
     ),
     FigureSpec(
@@ -291,7 +317,7 @@ FIGURES = (
         "heads) and number of hidden bits, with chain of thought above and without below; colour is the logarithm, > "
         "means that the budget ended first for half of the seeds or more, a share how many seeds got there where not "
         "all did. The paper uses n = 30 and picks the best of three learning rates; here it is n = 16, width 128, one "
-        "rate and five seeds that no setting was chosen on (the demo: n = 14, one seed).",
+        "rate and five seeds that no setting was chosen on (the demo: n = 14, one seed)." + _OWN_NAMED,
         COST={"smoke": 2, "demo": 26, "reference": 330},
         CONFIGS={
             "smoke": [
@@ -325,6 +351,11 @@ FIGURES = (
         },
         plot=_plot_shapes,
         table=training_table,
+        findings=found_at_own_size(
+            "Figure 2, n = 30: CoT needs fewer samples for every shape; without it they grow exponentially with k."
+        ),
+        OWN_SIZE=planned_for("W-figure-2"),
+        OWN_COMMAND=OWN_COMMAND,
     ),
     FigureSpec(
         ID="W-figure-3",
@@ -334,7 +365,8 @@ FIGURES = (
         "positions on their secret bits at (40, 20), averaged over positions, by the head that gives each most; one "
         "dot per seed, after 50 steps more. Right: the attention of one head of the first of these seeds on one "
         "held-out input; squares mark the secret bit each next token depends on. The paper has one head, n = 100 and k "
-        "from 20 to 100 on the left; here eight heads, n = 40 and 100, five seeds (the demo: n = 16, one seed).",
+        "from 20 to 100 on the left; here eight heads, n = 40 and 100, five seeds (the demo: n = 16, one seed)."
+        + _OWN_NAMED,
         COST={"smoke": 2, "demo": 23, "reference": 580},
         CONFIGS={
             "smoke": [*(smoke(_COUNT, 8, k) for k in (2, 4)), smoke(_MAP, 8, 4, extra_steps=5).with_maps()],
@@ -353,6 +385,8 @@ FIGURES = (
         },
         plot=_plot_long_chains,
         table=training_table,
+        OWN_SIZE=planned_for("W-figure-3"),
+        OWN_COMMAND=OWN_COMMAND,
         findings=_long_chains,
     ),
     FigureSpec(
@@ -361,7 +395,8 @@ FIGURES = (
         TEXT="Attention of the positions that predict, on one held-out input, for each layer and head of a decoder "
         "trained with chain of thought, of the first of five seeds that knows its task at the end; squares mark the "
         "secret bit each next token depends on. The caption says (20, 6), the authors' code (40, 20); reference scale "
-        "has (20, 6) at width 128, the demo (12, 4) at 48.",
+        "has (20, 6) at width 128, the demo (12, 4) at 48, which illustrate; one of W's own size, which decides, is "
+        "drawn where it is stored.",
         COST={"smoke": 2, "demo": 8, "reference": 100},
         CONFIGS={
             "smoke": [smoke("2 × 2", 8, 4, **_TWO_BY_TWO).with_maps()],
@@ -373,5 +408,10 @@ FIGURES = (
         },
         plot=_plot_maps,
         table=training_table,
+        findings=found_at_own_size(
+            "Figure 8, (20, 6), 2 × 2: the first layer attends to every secret bit, the second is almost uniform."
+        ),
+        OWN_SIZE=planned_for("W-figure-8"),
+        OWN_COMMAND=OWN_COMMAND,
     ),
 )

@@ -51,7 +51,7 @@ class Split(OnPieces):
         if job.score.readout.relu_sum() is None:
             if (refusal := super().refuses(job)) is not None:
                 return refusal
-        elif job.loss is not None and job.loss.name not in HINGE_POWERS:
+        elif job.loss is not None and (job.loss.own or job.loss.name not in HINGE_POWERS):
             return Refusal(f"trains a readout with hinge losses only, not with {job.loss.name}")
         if (needed := required_bytes(job.n, job.k)) <= MEMORY_LIMIT:
             return None
