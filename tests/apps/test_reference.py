@@ -23,9 +23,10 @@ from parityscope.language_models.packaged import PACKAGED
 from parityscope.language_models.study import EntropyStudy, StudyNumbers
 from parityscope.papers.figure import own_size_of
 from parityscope.papers.h1.figures.figure_1 import WorkedExample
+from parityscope.papers.own.figures.estimator_benchmark import BenchmarkNumbers
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, all_claims, load_figure
 from parityscope.papers.results import needs_of, stored_claims, stored_rows, work_of
-from parityscope.records import Outcome, Store, StoredRow, rows_in
+from parityscope.records import Outcome, Result, Store, StoredRow, rows_in
 from parityscope.runs.spec import spec_module
 from tiny_language_models import save_tiny
 
@@ -50,8 +51,9 @@ def test_no_row_is_left_over(shipped):
     works.append(needs_of(all_claims(), "reference"))
     wanted = {config.key for work in works for config in work.configs}
     wanted |= {config.row_config().key for name in FIGURE_IDS for config in own_size_of(load_figure(name))}
-    # Rows of public files and of language models are computed where those are.
-    given = {"claims", "estimator-benchmark", *(load_figure(name).STORED.ROWS for name in ("W-figure-6", "W-figure-7"))}
+    elsewhere = [getattr(load_figure(name), "MEASURED_ELSEWHERE", ()) for name in FIGURE_IDS]
+    wanted |= {config.key for configs in elsewhere for config in configs}
+    given = {"claims", *(load_figure(name).STORED.ROWS for name in ("W-figure-6", "W-figure-7"))}
     left_over = [row for row in shipped if row.experiment not in given and row.key not in wanted]
     assert [(row.experiment, row.config) for row in left_over] == []
 
@@ -217,6 +219,16 @@ def test_rows_of_the_reference_run_are_rechecked_and_stale_ones_not_shipped(tmp_
     (row,) = rows_in(tmp_path / "shipped")
     assert row.code == config.code()
     assert json.loads((tmp_path / "shipped" / "H1-figure-1.jsonl").read_text())["key"] == config.key
+
+
+def test_rows_of_public_files_are_shipped_on_where_the_files_are_not(tmp_path, monkeypatch):
+    monkeypatch.delenv("PARITYSCOPE_DATA", raising=False)
+    store = Store(tmp_path / "store")
+    files = load_figure("estimator-benchmark").MEASURED_ELSEWHERE
+    numbers = Result(BenchmarkNumbers(scores={}, refused={}))
+    for config in files:
+        store.add(config, numbers, seconds=1.0)
+    assert pack_reference(tmp_path, into=tmp_path / "shipped") == len(files) == 2
 
 
 @pytest.fixture

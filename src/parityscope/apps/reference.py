@@ -67,6 +67,7 @@ def pack_reference(folder: Path, into: Path = _PROJECT / "reference") -> int:
     wanted |= {claim_check(claim, "reference", store).key for claim in all_claims()}
     for figure in (load_figure(name) for name in FIGURE_IDS):  # what other commands computed
         wanted |= {config.row_config().key for config in own_size_of(figure)}
+        wanted |= {config.key for config in getattr(figure, "MEASURED_ELSEWHERE", ())}
         if hasattr(figure, "STORED"):
             wanted |= {row.config.key for row in store.rows_of(figure.STORED)}
     return write_text(store, into, among=wanted)

@@ -15,7 +15,7 @@ from parityscope.papers.figure import Finding, Scale, TableColumn, table_of
 from parityscope.papers.own.fit_benchmark.comparison import MethodScore, compare_on
 from parityscope.papers.own.fit_benchmark.methods import METHODS, OURS, Refused
 from parityscope.papers.own.fit_benchmark.peers import PEERS
-from parityscope.papers.own.fit_benchmark.planted import TableKind, public_files
+from parityscope.papers.own.fit_benchmark.planted import PUBLIC_FILES, TableKind, public_files
 from parityscope.records import Config, Numbers, Result, Row
 
 ID = "estimator-benchmark"
@@ -89,12 +89,15 @@ def _demo() -> list[Comparison]:
     return [Comparison(table=kind, tables=2, others=1, methods=methods) for kind in chosen]
 
 
-def _at(tables: int, others: int) -> list[Comparison]:
+def _of_files(kinds: Sequence[TableKind]) -> list[Comparison]:
+    return [Comparison(table=kind) for kind in kinds if kind.rows < 500]
+
+
+def _reference() -> list[Comparison]:
     # Where no ranking of columns has a chance, the slow rivals are left out.
-    hopeless = [kind for kind in _kinds() if kind.n == 200]
     return [
-        Comparison(table=kind, tables=tables, others=others, methods=_QUICK if kind in hopeless else tuple(_COMPARED))
-        for kind in (*_kinds(), *(file for file in public_files() if file.rows < 500))
+        *(Comparison(table=kind, methods=_QUICK if kind.n == 200 else tuple(_COMPARED)) for kind in _kinds()),
+        *_of_files(public_files()),
     ]
 
 
@@ -105,8 +108,9 @@ _SMOKE = Comparison(table=_TINY, tables=2, others=1, methods=("auto", "MDR", "L1
 CONFIGS: dict[Scale, list[Comparison]] = {
     "smoke": [_SMOKE, _SMOKE.model_copy(update={"table": _TINY.model_copy(update={"k": 1})})],
     "demo": _demo(),
-    "reference": _at(10, 3),
+    "reference": _reference(),
 }
+MEASURED_ELSEWHERE = _of_files(PUBLIC_FILES)
 
 
 def _methods(rows: Sequence[_Row]) -> list[str]:

@@ -222,13 +222,16 @@ class TableKind(Config):
         return PlantedTable(X, y.astype(np.int64), (tuple(known),))
 
 
+# The kinds of tables that public files give: all rows of each, then fewer.
+PUBLIC_FILES = (
+    TableKind(kind="parity5+5", n=10, k=5, rows=1124),
+    TableKind(kind="parity5+5", n=10, k=5, rows=150),
+    TableKind(kind="GAMETES", rows=1600),
+    TableKind(kind="GAMETES", rows=400),
+)
+
+
 def public_files() -> list[TableKind]:
-    """Return the kinds of the public files that a data folder holds: all rows of each, then fewer."""
+    """Return the kinds of the public files that a data folder holds."""
     folder = os.environ.get(DATA_VARIABLE)
-    shapes = [
-        TableKind(kind="parity5+5", n=10, k=5, rows=1124),
-        TableKind(kind="parity5+5", n=10, k=5, rows=150),
-        TableKind(kind="GAMETES", rows=1600),
-        TableKind(kind="GAMETES", rows=400),
-    ]
-    return [shape for shape in shapes if folder and (Path(folder) / _FILES[shape.kind]).is_file()]
+    return [shape for shape in PUBLIC_FILES if folder and (Path(folder) / _FILES[shape.kind]).is_file()]
