@@ -94,8 +94,8 @@ class PaperFigure(Protocol):
     are looked for: TIMED (rows are timings, never measured beside other work), and for figures whose rows another
     command stores, COMMAND, that command, and STORED, the class of its configs. Of a figure whose rows at the paper's
     own size take hours, OWN_SIZE has their configs and OWN_COMMAND what computes them; as many as are stored are shown
-    and judged at every scale. MEASURED_ELSEWHERE has the configs whose data not every machine has: their rows are shipped
-    on by those that have not. A file with several figures lists them as `FIGURES`, each a `FigureSpec`.
+    and judged at every scale. MEASURED_ELSEWHERE has the configs whose data not every machine has: those that have not
+    ship the rows on. A file with several figures lists them as `FIGURES`, each a `FigureSpec`.
     """
 
     ID: str
