@@ -251,7 +251,7 @@ def population_risk(
     asked = math.inf if gradient_tolerance is None else _positive(gradient_tolerance, "gradient_tolerance")
     job = Job(model, law_of(problem), chosen, _positive(tolerance), asked)
     mean, name = answer(job, engine)
-    return _risk(job, mean, chosen, name)
+    return risk_of(job, mean, chosen, name)
 
 
 def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:
@@ -313,7 +313,7 @@ def _bound(job: Job, mean: Mean) -> Tensor:
     return bound.expand(mean.value.shape).reshape(mean.value.shape if job.score is None else job.runs.shape)
 
 
-def _risk(job: Job, mean: Mean, loss: Loss, engine: str) -> Risk:
+def risk_of(job: Job, mean: Mean, loss: Loss, engine: str) -> Risk:
     """Return the risk of a mean loss: what is done to the mean is done to its error."""
     of_inputs, error = _value(job, mean), _bound(job, mean)
     value = loss.of_mean(of_inputs)

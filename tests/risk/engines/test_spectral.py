@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from additive_model import AdditiveModel
 from harness.engines import weights_of
-from parityscope import Cosine, InvalidInput, Parity, Triangle, ZigZag, population_risk
+from parityscope import Cosine, InvalidInput, Parity, Triangle, ZigZag, jittered_risk, population_risk
 from parityscope.models.readouts import PiecewiseLinear
 from parityscope.risk.engines.grouped import grouped_risk
 from parityscope.risk.engines.spectral import engine as spectral
@@ -259,3 +259,56 @@ def test_positions_far_above_the_rest_are_enumerated():
     weights[[3, 30]] = torch.tensor([0.9, -1.1], dtype=torch.float64)
     assert heavy_positions(weights).tolist() == [30, 3]
     assert not len(heavy_positions(log_normal(60, 3, 1.0)))
+
+
+class TestJitter:
+    """A jittered score is a mean of shifted ones: by quadrature over Bohman's density, and through the risk itself."""
+
+    def test_it_is_the_mean_over_shifts_of_the_score(self):
+        weights, width, mask = log_normal(14, 2, 1.0), 0.002, first_hidden(14, 2)
+        pieces = hinge(ZigZag(2).piecewise_linear())
+        found = spectral_risk(weights, mask, pieces, 1e-9, jitter=width)
+        # Bohman's density in units of π/width: (1 + cos t)·const/(π² − t²)², up to where its tail is a millionth.
+        t = torch.linspace(-200.0, 200.0, 16_001, dtype=torch.float64) + 1e-7
+        density = (1 + t.cos()) / (math.pi**2 - t**2) ** 2
+        density /= density.sum()
+        shifts = t * width / math.pi
+        many = split_mean(weights.expand(len(t), -1), shifts, mask.expand(len(t), -1), pieces)
+        quadrature = 1e-5  # the gradient jumps with the shift
+        assert abs(found.value - float(density @ many.value)) < found.error_bound + quadrature
+        assert (found.by_weight - density @ many.by_weight).abs().max() < found.gradient_bound + quadrature
+        unjittered = split_mean(weights[None], torch.zeros(1).double(), mask[None], pieces)
+        assert (found.by_weight - unjittered.by_weight[0]).abs().max() > 50 * (found.gradient_bound + quadrature)
+
+    @pytest.mark.parametrize("width", [1e-2, 1e-4])
+    def test_it_is_second_order_in_the_width(self, width):
+        model, problem = AdditiveModel(log_normal(100, 3, 1.0), ZigZag(3)), Parity(100, (0, 1, 2))
+        plain, jittered = population_risk(model, problem), jittered_risk(model, problem, width=width)
+        apart = abs(jittered.value - plain.value).item()
+        assert 0.1 * width**2 < apart < 1e2 * width**2
+        gradients = [torch.autograd.grad(risk.value, [model.weights])[0] for risk in (plain, jittered)]
+        assert (gradients[0] - gradients[1]).abs().max() < plain.gradient_bound + 1e3 * width**2
+
+    def test_its_gradient_is_that_of_its_value(self):
+        weights, problem = log_normal(80, 3, 1.0), Parity(80, (0, 1, 2))
+        direction = torch.randn(80, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        step = 1e-6
+
+        def risk(by):
+            model = AdditiveModel(weights + by * direction, ZigZag(3))
+            return model, jittered_risk(model, problem, width=0.003)
+
+        model, at = risk(0.0)
+        (gradient,) = torch.autograd.grad(at.value, [model.weights])
+        slope = (risk(step)[1].value - risk(-step)[1].value).item() / (2 * step)
+        assert slope == pytest.approx(float(gradient @ direction), abs=1e-3)
+        assert at.gradient_bound < 1e-3
+
+    def test_what_it_cannot_do_is_a_sentence(self):
+        model, problem = AdditiveModel(log_normal(60, 3, 1.0), ZigZag(3)), Parity(60, (0, 1, 2))
+        with pytest.raises(InvalidInput, match="the width must be a positive number, got 0"):
+            jittered_risk(model, problem, width=0)
+        with pytest.raises(InvalidInput, match="a jitter of width 1e-13 is too narrow"):
+            jittered_risk(model, problem, width=1e-13)
+        with pytest.raises(InvalidInput, match=r"a jittered risk needs uniform bits, got bias 0\.3"):
+            jittered_risk(model, Parity(60, (0, 1, 2), bias=0.3))

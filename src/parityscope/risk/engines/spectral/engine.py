@@ -18,19 +18,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from parityscope.core.errors import InvalidInput
 from parityscope.problems import bits_of
 from parityscope.risk.cards import CARDS
 from parityscope.risk.engine import Job, OnPieces, one_by_one
 from parityscope.risk.engines.spectral.scan import Bounds, Scan
 from parityscope.risk.engines.spectral.series import Periodic, Tapers, Window
 from parityscope.risk.means import Mean, RunMean
-from parityscope.risk.pieces.pieces import TIE, Pieces
+from parityscope.risk.pieces.pieces import Pieces
 from parityscope.risk.pieces.represent import score_range
 from parityscope.risk.pieces.rounding import UNIT, chain, crossing, extent, gradient_crossing
 
 # sin x ≥ (95/96) x up to x = 1/4, squared: in Esseen's inequality.
 _ESSEEN = (96 / 95) ** 2
 _TINY = 1e-300
+_JITTER_TOLERANCE, _STRETCH = 1e-12, 1.5  # what may be skipped, and how much wider the window is for jittered scores
 _BLOCK = 1 << 19  # matrix entries (frequencies x positions) worked on at a time
 _BUDGET = 10**8  # frequencies x positions evaluated at most: about seven seconds
 # Blocks x (positions and what each costs besides) scanned at most: about 40 seconds of processor time.
@@ -50,9 +52,9 @@ class _Setting:
     slopes: Tensor  # of every pattern: the mean of both labels' derivatives over a period
 
     @classmethod
-    def of(cls, c: Tensor, hidden: Tensor, patterns: Sequence[Pieces]) -> _Setting:
-        """Make the loss of every pattern periodic on one window."""
-        window = Window.of(c)
+    def of(cls, c: Tensor, hidden: Tensor, patterns: Sequence[Pieces], stretch: float = 1.0) -> _Setting:
+        """Make the loss of every pattern periodic on one window, so many times as wide as scores need it."""
+        window = Window.of(c, stretch)
         sides = [[Periodic.of(side, window) for side in pieces.sides()] for pieces in patterns]
         plus, minus = zip(*sides, strict=True)
         owners = [
@@ -69,8 +71,18 @@ class _Setting:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of the light positions' score, or what the window resolves where it is next to nothing."""
+        """The standard deviation of the light positions' score; where it is next to nothing, a share of the window."""
         return max(float(self.c.square().sum().sqrt()) / 2, self.window.half / 1000)
+
+    @property
+    def budget(self) -> int:
+        """How many frequencies may be evaluated."""
+        return _BUDGET // (len(self.c) + len(self.plus.where))
+
+    def scan(self) -> Scan:
+        """Return a scan of the frequencies by the positions that keep their cosines."""
+        others = self.c[~self.hidden]
+        return Scan(others if len(others) else self.c.new_zeros(1), self.base)
 
     def total(self, order: int) -> float:
         """Return the sum of |jumps| of this order, both labels."""
@@ -119,18 +131,15 @@ class _Sums:
     fejer_rounding: float = 0.0
 
 
-def _accumulate(run: _Setting, t: Tensor, last: float, acc: _Sums) -> None:
+def _accumulate(run: _Setting, t: Tensor, tapers: Tapers, acc: _Sums) -> None:
     """Add frequencies t."""
     c, mask, k = run.c, run.hidden, int(run.hidden.sum())
-    tapers = Tapers.at(t, last, run.base)
     angle = 0.5 * t[:, None] * c
     cos, tan = angle.cos(), angle.tan()
     sin_b, cos_b = angle[:, mask].sin(), cos[:, mask]
     outside = cos[:, ~mask].prod(1)
     a, b = outside * cos_b.prod(1), outside * sin_b.prod(1)
     turn = (-1j) ** k
-    # A score within TIE of a kink counts as on it: the slope is that at S + TIE.
-    tie = torch.exp(1j * TIE * t)
     # L = ½(L₊ + L₋) + y·½(L₊ − L₋): the even part meets A, the odd one (−i)^k B. t and −t are conjugates.
     found = []
     for side, law, owner in ((run.plus, a + turn * b, run.owners[0]), (run.minus, a - turn * b, run.owners[1])):
@@ -138,11 +147,11 @@ def _accumulate(run: _Setting, t: Tensor, last: float, acc: _Sums) -> None:
         acc.value += float((coefficients.value * law).real.sum())
         acc.jumps += float((tapers.fejer * (coefficients.jumps * law).real).sum())
         acc.kinks += float((tapers.fejer * (coefficients.kinks * law).real).sum())
-        by_joint = side.slope_by_joint(t, tapers, coefficients.phase, law * tie)
+        by_joint = side.slope_by_joint(t, tapers, coefficients.phase, law)
         acc.slopes.index_add_(0, owner, len(acc.slopes) * by_joint)
         found.append(coefficients)
     plus, minus = found
-    even, odd = tie / 2 * (plus.slope + minus.slope), turn * tie / 2 * (plus.slope - minus.slope)
+    even, odd = (plus.slope + minus.slope) / 2, turn / 2 * (plus.slope - minus.slope)
     # ∂/∂c_j of a cosine factor is −(t/2)·tan times the product, and twice the real part counts.
     acc.grad += (-t * (even.real * a + odd.real * b)) @ tan
     sine = torch.zeros_like(t)
@@ -207,36 +216,58 @@ class _Found:
         return max(self.bound / tolerance, self.gradient_bound / gradient_tolerance)
 
 
-def _evaluate(run: _Setting, kept: Tensor, rest: Bounds, last: float) -> _Found:
-    """Evaluate these multiples of the lowest frequency, as a series that ends at ``last``; `rest` bounds the others."""
+def _evaluate(run: _Setting, kept: Tensor, rest: Bounds, last: float, *, jittered: bool = False) -> _Found:
+    """Evaluate these multiples of the lowest frequency, as a series that ends at ``last``; `rest` bounds the others.
+
+    The bounds are those from the risk of the score as it is, or, where S is jittered, from that of the jittered one.
+    """
     plus, minus = run.plus, run.minus
     acc = _Sums((plus.mean + minus.mean) / 2, run.slopes.clone(), torch.zeros_like(run.c))
     if int(run.hidden.sum()) == 1:  # E[y x_j] = −½ for the only hidden bit, which meets the odd part of the mean slope
         acc.grad[run.hidden] -= (plus.mean_slope - minus.mean_slope) / 4
     for part in kept[kept * run.base <= last].split(max(1, _BLOCK // (len(run.c) + len(plus.where)))):
-        _accumulate(run, part.double() * run.base, last, acc)
+        t = part.double() * run.base
+        _accumulate(run, t, Tapers.at(t, last, run.base, jittered=jittered), acc)
     multiples = last / run.base + 1
     # Esseen: an interval of length 1/T holds at most density/T of the probability; around the frequency 0, |A| ≤ 1.
     density = _ESSEEN * (acc.mass + run.base + 2 * run.base * rest.plain)
 
     def error(order: int, fejer: float, skipped: float, rounding: float) -> float:
+        left = run.window.outside * (run.most(order) + run.total(order + 1))
+        rounding += float((plus.doubt + minus.doubt)[order]) + 64 * UNIT * run.most(order)
+        if jittered:
+            return skipped + rounding + left
         jumps = run.total(order)
         fejer = max(0.0, jumps / 2 + fejer) + jumps * (acc.fejer_rounding + 2 * rest.plain)
         smooth = sum(side.smoothed_away(order, last, density) for side in (plus, minus))
-        left = run.window.outside * (run.most(order) + run.total(order + 1))
-        rounding += float((plus.doubt + minus.doubt)[order]) + 64 * UNIT * run.most(order)
         return fejer / (2 * multiples) + smooth + skipped + rounding + left
 
     value = error(0, acc.jumps, rest.value, acc.value_rounding)
-    slope = error(1, acc.kinks, rest.slope, acc.slope_rounding) + TIE * run.most(2)
+    slope = error(1, acc.kinks, rest.slope, acc.slope_rounding)
     return _Found(acc, value, slope)
+
+
+def _jittered(run: _Setting, width: float) -> _Found:
+    """Return the mean loss of S + u, where u has Bohman's density of this standard deviation: its series ends."""
+    last, scan = math.pi / width, run.scan()
+    if scan.blocks(last) * (len(run.c) + _PER_BLOCK) > _MOST_SCANNED:
+        raise InvalidInput(f"a jitter of width {width:g} is too narrow for these weights: its series is too long")
+    allowed = Bounds(1.0, _JITTER_TOLERANCE, _JITTER_TOLERANCE)
+    sums = _envelope_sums(run, last)
+    scan.extend(last, 0.01 * _JITTER_TOLERANCE / max(*sums, _TINY), run.envelopes)
+    kept, rest = scan.select(allowed, run.budget, run.envelopes)
+    found = _evaluate(run, kept, rest, last, jittered=True)
+    # Bohman's density is at most 22.4/x⁴ beyond 2π, in units of 1/T: what is left for S + u to leave the window.
+    room = (1 - 1 / _STRETCH) * run.window.half * last
+    away = 2 * (15 / room**3 if room > 2 * math.pi else 1.0)
+    return replace(
+        found, bound=found.bound + away * run.most(0), gradient_bound=found.gradient_bound + away * run.most(1)
+    )
 
 
 def _search(run: _Setting, tolerance: float, gradient_tolerance: float) -> _Found:
     """Let the series go as far as the tolerances need, or work allows."""
-    others = run.c[~run.hidden]
-    scan = Scan(others if len(others) else run.c.new_zeros(1), run.base)
-    budget = _BUDGET // (len(run.c) + len(run.plus.where))
+    scan = run.scan()
     most = max(64.0, _MOST_SCANNED / (len(run.c) + _PER_BLOCK)) * scan.per * run.base
     last = min(most, run.last_frequency(tolerance, gradient_tolerance))
     # Where few positions move, what no scan can rule out is larger than what is asked, and a longer series of no use.
@@ -251,7 +282,7 @@ def _search(run: _Setting, tolerance: float, gradient_tolerance: float) -> _Foun
         sums = _envelope_sums(run, last)
         small = 0.01 * min(wanted / max(total, _TINY) for wanted, total in zip(allowed[1:], sums, strict=True))
         scan.extend(last, small, run.envelopes)
-        kept, rest = scan.select(allowed, budget, run.envelopes)
+        kept, rest = scan.select(allowed, run.budget, run.envelopes)
         found = _evaluate(run, kept, rest, min(last, scan.reach))
         ratio = found.ratio(tolerance, gradient_tolerance)
         # A bound that a longer series hardly improves is one that it cannot improve.
@@ -285,9 +316,18 @@ def heavy_positions(c: Tensor) -> Tensor:
 
 
 def spectral_risk(
-    c: Tensor, mask: Tensor, pieces: Pieces, tolerance: float, gradient_tolerance: float = math.inf
+    c: Tensor,
+    mask: Tensor,
+    pieces: Pieces,
+    tolerance: float,
+    gradient_tolerance: float = math.inf,
+    *,
+    jitter: float | None = None,
 ) -> RunMean:
-    """Return E[L(y f(S))], its gradient (n,) and bounds on both, for one run; c (n,) float64, mask (n,) bool."""
+    """Return E[L(y f(S))], its gradient (n,) and bounds on both, for one run; c (n,) float64, mask (n,) bool.
+
+    With a `jitter` of this standard deviation it is E[L(y f(S + u))], and the tolerances have no say.
+    """
     pieces.check_domain(c[None], c.new_zeros(1))
     heavy = heavy_positions(c)
     light = torch.ones_like(mask)
@@ -299,8 +339,8 @@ def spectral_risk(
         moved = pieces.shifted(shift).swapped() if flipped else pieces.shifted(shift)
         # Where the heavy bits settle the label there is but one.
         patterns.append(moved if bool(mask[light].any()) else replace(moved, minus=moved.plus))
-    run = _Setting.of(c[light], mask[light], patterns)
-    found = _search(run, tolerance, gradient_tolerance)
+    run = _Setting.of(c[light], mask[light], patterns, 1.0 if jitter is None else _STRETCH)
+    found = _search(run, tolerance, gradient_tolerance) if jitter is None else _jittered(run, jitter)
     sums, reach = found.sums, score_range(c, c.new_zeros(()))
     grad = torch.empty_like(c)
     grad[light] = sums.grad + sums.slopes.mean() / 2

@@ -15,7 +15,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from parityscope.risk.pieces.pieces import TIE, Piecewise, recentre
+from parityscope.risk.pieces.pieces import Piecewise, recentre
 from parityscope.risk.pieces.rounding import UNIT
 
 OUTSIDE = 1e-20  # admitted probability of leaving the window
@@ -35,14 +35,14 @@ class Window:
     outside: float
 
     @classmethod
-    def of(cls, c: Tensor) -> Window:
-        """Return the window that Hoeffding's inequality gives for these weights."""
+    def of(cls, c: Tensor, stretch: float = 1.0) -> Window:
+        """Return the window that Hoeffding's inequality gives for these weights, so many times as wide."""
         reach, energy = float(c.abs().sum()) / 2, float(c.square().sum())
         # Hoeffding: P(|S − μ| ≥ t) ≤ 2·exp(−2t²/Σc_j²), since bit j moves S by c_j; solved for t.
         half = math.sqrt(energy * math.log(2 / OUTSIDE) / 2)
         outside = 0.0 if half >= reach else OUTSIDE
         # No wider than S can reach; the slack keeps a score on the border inside.
-        half = min(half, reach * (1 + 1e-9)) + 1e-9
+        half = stretch * min(half, reach * (1 + 1e-9)) + 1e-9
         # A quarter of the window is added to the period for the quintic that joins its ends.
         return cls(float(c.sum()) / 2, half, 2.5 * half, outside)
 
@@ -81,10 +81,10 @@ class Tapers:
     fejer: Tensor
 
     @classmethod
-    def at(cls, t: Tensor, last: float, base: float) -> Tapers:
-        """Vaaler's and Fejér's weights end one multiple of `base` after the last frequency."""
-        share = t / (last + base)
-        return cls(vaaler(share), bohman(t / last), (1 - share).clamp(min=0.0))
+    def at(cls, t: Tensor, last: float, base: float, *, jittered: bool = False) -> Tapers:
+        """Vaaler's and Fejér's weights end a multiple of `base` after the last frequency; jitter has Bohman's alone."""
+        share, smooth = t / (last + base), bohman(t / last)
+        return cls(smooth if jittered else vaaler(share), smooth, (1 - share).clamp(min=0.0))
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class Periodic:
     def of(cls, f: Piecewise, w: Window) -> Periodic:
         """Restrict f to the window and close it by a quintic into a periodic function."""
         low, high = w.centre - w.half, w.centre + w.half
-        cuts = f.cuts + TIE  # the joints themselves
-        inner = cuts[(cuts > low) & (cuts < high)]
-        first = int((cuts <= low).sum())
+        # A score within TIE to the left of a joint counts as on it, and the cuts say so.
+        inner = f.cuts[(f.cuts > low) & (f.cuts < high)]
+        first = int((f.cuts <= low).sum())
         rows = slice(first, first + len(inner) + 1)
         coefs = torch.nn.functional.pad(f.coefs[rows], (0, max(0, 5 - f.degree)))
         starts = torch.cat([inner.new_tensor([low]), inner])
