@@ -41,7 +41,7 @@ def jittered_risk(model: nn.Module, problem: Problems, *, width: float = 1e-5, l
     >>> from parityscope.problems import Parity
     >>> heads = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, -0.5]], dtype=torch.float64)
     >>> risk = jittered_risk(ParityTransformer(n=100, k=3, temperature=0.5, directions=heads), Parity(100, (1, 2, 3)))
-    >>> bool(risk.error_bound < 1e-9), bool(risk.gradient_bound < 1e-7)
+    >>> bool(risk.error_bound < 1e-8), bool(risk.gradient_bound < 1e-7)
     (True, True)
     """
     if not 0 < width < math.inf:

@@ -306,7 +306,7 @@ _HEAVY = 16.0  # times the root mean square of all lighter weights
 def heavy_positions(c: Tensor) -> Tensor:
     """Return the few positions whose weight stands out from the rest, heaviest first; none when too many do.
 
-    >>> heavy_positions(torch.tensor([0.01, 1.0, 0.02, 0.0, 0.01])).tolist()
+    >>> heavy_positions(torch.tensor([0.01, 1.0, 0.02, 0.01, 0.01])).tolist()
     [1]
     """
     order = c.abs().argsort(descending=True)

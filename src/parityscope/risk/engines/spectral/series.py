@@ -72,8 +72,8 @@ class Tapers:
     """The weights of some frequencies t, when the last one that counts is `last`.
 
     >>> tapers = Tapers.at(torch.tensor([0.0, 2.0]), 2.0, 0.5)
-    >>> tapers.jump.tolist(), tapers.smooth.tolist(), tapers.fejer.round(decimals=3).tolist()
-    ([1.0, 0.189], [1.0, 0.0], [1.0, 0.2])
+    >>> [[round(weight, 3) for weight in weights.tolist()] for weights in (tapers.jump, tapers.smooth, tapers.fejer)]
+    [[1.0, 0.108], [1.0, 0.0], [1.0, 0.2]]
     """
 
     jump: Tensor
