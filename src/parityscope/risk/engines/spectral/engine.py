@@ -221,11 +221,13 @@ def _evaluate(run: _Setting, kept: Tensor, rest: Bounds, last: float, *, jittere
 
     The bounds are those from the risk of the score as it is, or, where S is jittered, from that of the jittered one.
     """
+    if not jittered:  # Vaaler's sums end at a multiple
+        last = math.floor(last / run.base * (1 + 1e-12)) * run.base
     plus, minus = run.plus, run.minus
     acc = _Sums((plus.mean + minus.mean) / 2, run.slopes.clone(), torch.zeros_like(run.c))
     if int(run.hidden.sum()) == 1:  # E[y x_j] = −½ for the only hidden bit, which meets the odd part of the mean slope
         acc.grad[run.hidden] -= (plus.mean_slope - minus.mean_slope) / 4
-    for part in kept[kept * run.base <= last].split(max(1, _BLOCK // (len(run.c) + len(plus.where)))):
+    for part in kept[kept.double() * run.base <= last].split(max(1, _BLOCK // (len(run.c) + len(plus.where)))):
         t = part.double() * run.base
         _accumulate(run, t, Tapers.at(t, last, run.base, jittered=jittered), acc)
     multiples = last / run.base + 1

@@ -157,7 +157,7 @@ class Scan:
     def _forget(self, envelopes: Envelopes) -> None:
         """Keep the most telling blocks only, and bound the others."""
         block, largest = torch.cat(self._blocks), torch.cat(self._largest)
-        value, slope = envelopes((1 + block * self.per) * self.base)
+        value, slope = envelopes((1 + block * self.per).double() * self.base)
         order = (largest * (value / value.max() + slope / slope.max())).argsort(descending=True)
         out, stay = order[_MOST_KEPT:], order[:_MOST_KEPT]
         self.rest = self.rest.plus(
@@ -168,7 +168,7 @@ class Scan:
     def select(self, allowed: Bounds, most: int, envelopes: Envelopes) -> tuple[Tensor, Bounds]:
         """Return the multiples to evaluate, at most so many, and what all others hold: as few as the bounds allow."""
         block, largest = torch.cat(self._blocks), torch.cat(self._largest)
-        value, slope = envelopes((1 + block * self.per) * self.base)
+        value, slope = envelopes((1 + block * self.per).double() * self.base)
         mass = self.per * largest
         shares = torch.stack([mass / allowed.plain, mass * value / allowed.value, mass * slope / allowed.slope])
         order = shares.amax(0).argsort()
