@@ -1,4 +1,4 @@
-"""The risk of a jittered score: as smooth as an optimiser likes it, with a gradient that is certified to rounding."""
+"""The risk of a jittered score: as smooth as an optimiser likes it, with a gradient that is certified."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def jittered_risk(model: nn.Module, problem: Problems, *, width: float = 1e-5, l
     """Return the risk when every score S is moved by a random u of standard deviation ``width``, with its gradient.
 
     This is another function than the risk: u has Bohman's density, the square of the transform of a cosine arch, whose
-    own transform ends at π/width, so that the mean is a finite series. Beyond half as far again as scores go, where u
-    leads with a probability of about (width/range)³, the loss counts as any function no larger than it is before; the
-    bounds hold for all of these. It differs from the risk by about
+    own transform ends at π/width, so that the mean is a finite series. Beyond half as far again as scores go, and a
+    thousand widths, where u leads with a probability below 1e-9, the loss counts as any function no larger than it is
+    before; the bounds hold for all of these. It differs from the risk by about
     ½·width²·(density of S at the kinks × their size + the mean curvature), 1e-9 at 1e-5, and its gradient, unlike that
     of a loss with kinks, is smooth. Both bounds of the result are distances from the jittered risk, mostly rounding.
 

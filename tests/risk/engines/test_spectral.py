@@ -1,6 +1,7 @@
 """The spectral engine: its kernels, its scan and its bounds on value and gradient, each by another route."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from parityscope.risk.engines.spectral.engine import heavy_positions, spectral_r
 from parityscope.risk.engines.spectral.scan import Bounds, Scan
 from parityscope.risk.engines.spectral.series import Periodic, Tapers, Window, bohman, vaaler
 from parityscope.risk.engines.split.sums import split_mean
-from parityscope.risk.pieces.pieces import accuracy, correlation, hinge, label_noise, squared
+from parityscope.risk.pieces.pieces import TIE, Pieces, Piecewise, accuracy, correlation, hinge, label_noise, squared
 
 KINDS = ("uniform", "diffuse", "sharp", "solved", "nearly solved", "repeated", "sparse", "zero", "any", "signed")
 LOSSES = {
@@ -181,11 +182,9 @@ def test_the_series_of_a_parabola_is_known():
     window = Window(0.0, 1.0, 2.5, 0.0)
     f = Periodic.of(parabola, window)
     t = 2 * math.pi / 2.5 * torch.arange(1, 5, dtype=torch.float64)
-    plain = Tapers(torch.ones(4), torch.ones(4), torch.ones(4))
+    plain = Tapers(torch.ones(4), torch.ones(4), torch.ones(4), torch.zeros(4))
     found = f.coefficients(t, plain)
     x = torch.linspace(-1, 1.5, 200_001, dtype=torch.float64)
-    bridge = np.poly1d(np.linalg.solve(_hermite(), [1, -2 * 0.25, 2 * 0.0625, 1, 2 * 0.25, 2 * 0.0625])[::-1])
-    values = torch.where(x <= 1, x**2, torch.from_numpy(bridge((x.numpy() - 1.25) / 0.25)))
     # The bridge starts with the slope 2 at x = 1 and ends with −2 at x = 1.5.
     bridge = np.poly1d(np.linalg.solve(_hermite(), [1, 2 * 0.25, 2 * 0.0625, 1, -2 * 0.25, 2 * 0.0625])[::-1])
     values = torch.where(x <= 1, x**2, torch.from_numpy(bridge((x.numpy() - 1.25) / 0.25)))
@@ -312,3 +311,69 @@ class TestJitter:
             jittered_risk(model, problem, width=1e-13)
         with pytest.raises(InvalidInput, match=r"a jittered risk needs uniform bits, got bias 0\.3"):
             jittered_risk(model, Parity(60, (0, 1, 2), bias=0.3))
+
+
+class TestWhatARefereeFound:
+    """Bounds that an earlier version exceeded, each with the input that showed it."""
+
+    def test_intervals_between_equal_scores_are_known_within_the_bound(self):
+        """1{a ≤ S < b} where the last frequency was no multiple of the first, or was lost in single precision."""
+        c, mask = torch.ones(4, dtype=torch.float64), first_hidden(4, 1)
+        edges = torch.rand(60, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).mul(3.96).add(0.02)
+        for low, high in edges.sort(1).values.tolist():
+            coefs = torch.tensor([[0.0], [1.0], [0.0]], dtype=torch.float64)
+            side = Piecewise(torch.tensor([low, high], dtype=torch.float64), coefs, torch.zeros(3, dtype=torch.float64))
+            pieces = Pieces(side, side)
+            exact = split_mean(c[None], torch.zeros(1).double(), mask[None], pieces).value.item()
+            for tolerance in (3e-2, 1e-3):
+                found = spectral_risk(c, mask, pieces, tolerance)
+                assert abs(found.value - exact) <= found.error_bound + 1e-13
+
+    @pytest.mark.parametrize("away", [1.05e-12, 1.5e-12, 1.9e-12, 5e-13, 0.0])
+    def test_a_score_next_to_a_jump_is_on_the_side_that_ties_say(self, away):
+        c, mask = torch.tensor([1.0, 0.0], dtype=torch.float64), first_hidden(2, 1)
+        pieces = accuracy(PiecewiseLinear(knots=(1 - away,), values=(0.0,), left=1.0, right=1.0))
+        exact = split_mean(c[None], torch.zeros(1).double(), mask[None], pieces).value.item()
+        found = spectral_risk(c, mask, pieces, 1e-3)
+        assert abs(found.value - exact) <= found.error_bound + 1e-13
+
+    def test_a_kink_among_tiny_weights_is_where_ties_put_it(self):
+        c = torch.tensor([1.0] + [1e-8] * 6, dtype=torch.float64)
+        mask = first_hidden(7, 1)
+        flat = Piecewise(c.new_empty(0), c.new_zeros(1, 2), c.new_zeros(1))
+        for shift in torch.linspace(-2e-9, 2e-9, 41, dtype=torch.float64).tolist():
+            top, width = 1.0 + 3.1e-8 + shift, 5e-9
+            coefs = torch.tensor([[0.0, 0.0], [0.0, 1.0], [width, -1.0], [0.0, 0.0]], dtype=torch.float64)
+            centres = torch.tensor([0.0, top - width, top, 0.0], dtype=torch.float64)
+            tent = Piecewise(torch.tensor([top - width, top, top + width], dtype=torch.float64) - TIE, coefs, centres)
+            exact = split_mean(c[None], torch.zeros(1).double(), mask[None], Pieces(tent, flat))
+            found = spectral_risk(c, mask, Pieces(tent, flat), 1e-9, 1e-2)
+            assert (found.by_weight - exact.by_weight[0]).abs().max() <= found.gradient_bound + 1e-13
+
+    def test_rounded_joints_cost_the_gradient_as_much_as_the_loss_bends(self):
+        """2⁴⁰(S − q)² near the sum q of all weights, in fractions: S = q but for the rounding of q."""
+        c = torch.tensor([30.1, 27.3, 12.7, 6.117, 3.3, 0.0], dtype=torch.float64)
+        q, mask, bend = 30.1 + 27.3 + 12.7 + 6.117 + 3.3, first_hidden(6, 1), 2.0**40
+        coefs = torch.tensor([[0.0, 0, 0], [0, 0, bend], [0, 0, 0]], dtype=torch.float64)
+        side = Piecewise(torch.tensor([q - 1e-3, q + 1e-3], dtype=torch.float64), coefs, c.new_full((3,), q))
+        found = spectral_risk(c, mask, Pieces(side, side), 1e-9, 1e-6)
+        score = sum(map(Fraction, c.tolist()))
+        slope = 2 * Fraction(bend) * (score - Fraction(q)) * 2 / 2**6  # the weight of 0 is there or not
+        assert abs(found.by_offset - float(slope)) <= found.gradient_bound
+
+    def test_the_gradient_of_a_jittered_kink_is_that_of_its_value(self):
+        """E|S − 1 + u| over S = 0, 1, 2 is least where it is symmetric, to more digits than a tie has."""
+        coefs = torch.tensor([[0.0, -1.0], [0.0, 1.0]], dtype=torch.float64)
+        side = Piecewise(torch.tensor([1.0 - TIE], dtype=torch.float64), coefs, torch.ones(2, dtype=torch.float64))
+        found = spectral_risk(
+            torch.ones(2, dtype=torch.float64), first_hidden(2, 1), Pieces(side, side), 1e-9, jitter=1e-3
+        )
+        assert abs(found.by_offset) <= found.gradient_bound < 1e-8
+        assert abs(found.by_offset) < 1e-11
+
+    def test_a_jittered_jump_has_a_gradient(self):
+        c, mask = torch.tensor([0.5, 0.7, 0.9, 0.41], dtype=torch.float64), first_hidden(4, 2)
+        signs = accuracy(PiecewiseLinear(knots=(1.2,), values=(0.0,), left=1.0, right=1.0))
+        below, at, above = (spectral_risk(c, mask, signs.shifted(by), 1e-9, jitter=1e-2) for by in (-1e-5, 0.0, 1e-5))
+        assert at.by_offset == pytest.approx((above.value - below.value) / 2e-5, abs=1e-4)
+        assert at.by_offset > 2

@@ -27,13 +27,13 @@ from parityscope.risk.engines.spectral.series import Periodic, Tapers, Window
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import Pieces
 from parityscope.risk.pieces.represent import score_range
-from parityscope.risk.pieces.rounding import UNIT, chain, crossing, extent, gradient_crossing
+from parityscope.risk.pieces.rounding import UNIT, chain, crossing, derivative, extent, gradient_crossing
 
 # sin x ≥ (95/96) x up to x = 1/4, squared: in Esseen's inequality.
 _ESSEEN = (96 / 95) ** 2
 _TINY = 1e-300
-_JITTER_TOLERANCE, _STRETCH = 1e-12, 1.5  # what may be skipped, and how much wider the window is for jittered scores
-_BLOCK = 1 << 19  # matrix entries (frequencies x positions) worked on at a time
+_JITTER_TOLERANCE, _ROOM = 1e-12, 1000.0  # what may be skipped, and widths of the jitter before the window ends
+_BLOCK = 1 << 18  # matrix entries (frequencies x positions) worked on at a time
 _BUDGET = 10**8  # frequencies x positions evaluated at most: about seven seconds
 # Blocks x (positions and what each costs besides) scanned at most: about 40 seconds of processor time.
 _MOST_SCANNED, _PER_BLOCK = 2e11, 30
@@ -50,11 +50,12 @@ class _Setting:
     minus: Periodic
     owners: tuple[Tensor, Tensor]  # the pattern of every joint of either label
     slopes: Tensor  # of every pattern: the mean of both labels' derivatives over a period
+    jitter: float | None  # the standard deviation of what is added to the score
 
     @classmethod
-    def of(cls, c: Tensor, hidden: Tensor, patterns: Sequence[Pieces], stretch: float = 1.0) -> _Setting:
-        """Make the loss of every pattern periodic on one window, so many times as wide as scores need it."""
-        window = Window.of(c, stretch)
+    def of(cls, c: Tensor, hidden: Tensor, patterns: Sequence[Pieces], jitter: float | None) -> _Setting:
+        """Make the loss of every pattern periodic on one window, which has room for the jitter."""
+        window = Window.of(c, 0.0 if jitter is None else _ROOM * jitter)
         sides = [[Periodic.of(side, window) for side in pieces.sides()] for pieces in patterns]
         plus, minus = zip(*sides, strict=True)
         owners = [
@@ -62,7 +63,11 @@ class _Setting:
             for side in (plus, minus)
         ]
         slopes = c.new_tensor([(p.mean_slope + m.mean_slope) / 2 for p, m in sides])
-        return cls(c, hidden, window, Periodic.mean_of(plus), Periodic.mean_of(minus), (owners[0], owners[1]), slopes)
+        if jitter is not None:  # with the jumps' own derivatives the mean over a period is none
+            slopes = torch.zeros_like(slopes)
+        return cls(
+            c, hidden, window, Periodic.mean_of(plus), Periodic.mean_of(minus), (owners[0], owners[1]), slopes, jitter
+        )
 
     @property
     def base(self) -> float:
@@ -82,7 +87,12 @@ class _Setting:
     def scan(self) -> Scan:
         """Return a scan of the frequencies by the positions that keep their cosines."""
         others = self.c[~self.hidden]
-        return Scan(others if len(others) else self.c.new_zeros(1), self.base)
+        return Scan(others if len(others) > 1 else self.c.new_zeros(1), self.base)
+
+    @property
+    def least(self) -> int:
+        """The lowest order of jumps that the slope's coefficients have."""
+        return 1 if self.jitter is None else 0
 
     def total(self, order: int) -> float:
         """Return the sum of |jumps| of this order, both labels."""
@@ -102,7 +112,7 @@ class _Setting:
 
     def envelopes(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """Bound what a frequency (and its negative) adds to value and slope, if the product of cosines is 1."""
-        return 3 * self.envelope(t, 0), 4 * t * self.envelope(t, 1)
+        return 3 * self.envelope(t, 0), 4 * t * self.envelope(t, self.least)
 
     def last_frequency(self, tolerance: float, gradient_tolerance: float) -> float:
         """Return about the frequency up to which the series must go; a normal density stands for the true one."""
@@ -169,6 +179,7 @@ def _accumulate(run: _Setting, t: Tensor, tapers: Tapers, acc: _Sums) -> None:
     square = cos.square()
     tilt = (square * tan @ c).abs()
     low = 2 * (1 - square).sum(1) - run.base * tilt - run.base**2 / 8 * c.square().sum()
+    low = low - 8 * UNIT * (t * c.abs().sum() + len(c))  # phases and the sum are rounded
     acc.mass += 2 * run.base * float(torch.exp(-low.clamp(min=0) / 4).sum())
 
 
@@ -188,19 +199,17 @@ def _round(run: _Setting, t: Tensor, at: _Products, sizes: tuple[Tensor, Tensor]
     tan = at.tan.abs()
     # Relative errors of a product of cosines, and of a coefficient.
     product = 2 * UNIT * (2 * len(run.c) + 10 + 2 * (at.angle.abs() * (tan + 1)).sum(1))
-    phase = 2 * UNIT * (chain(len(t)) + 2 * joints + 64 + 2 * t * (run.window.period + abs(run.window.centre)))
+    phase = 2 * UNIT * (2 * joints + 64 + 2 * t * (run.window.period + abs(run.window.centre)))
     # The tangent of one position multiplies the product; a hidden one's sine is replaced by its cosine.
     steep = (1 + tan.amax(1)) * at.law + at.outside
     sine = 4 * UNIT * at.sine
-    for least, size, law, by in ((0, sizes[0], at.law, 1.0), (1, sizes[1], steep, t * (1 + tan.amax(1)))):
-        rough = run.envelope(t, least) * phase + run.uncertain(t, least)
-        noise = size * (law * product + sine * (by / t if least else by)) + rough * law
-        added = 2 * float((noise * (t if least else 1.0)).sum())
-        if least:
-            acc.slope_rounding += added
-        else:
-            acc.value_rounding += added
-    acc.fejer_rounding += 2 * float((at.law * (product + phase)).sum())
+    # Sums over frequencies: torch's own, and for the gradient products of matrices, in any order.
+    rough = run.envelope(t, 0) * (phase + 2 * UNIT * chain(len(t))) + run.uncertain(t, 0)
+    acc.value_rounding += 2 * float((sizes[0] * (at.law * product + sine) + rough * at.law).sum())
+    rough = run.envelope(t, run.least) * (phase + 2 * UNIT * len(t)) + run.uncertain(t, run.least)
+    noise = sizes[1] * (steep * product + sine * (1 + tan.amax(1))) + rough * steep
+    acc.slope_rounding += 2 * float((noise * t).sum())
+    acc.fejer_rounding += 2 * float((at.law * (product + phase + 2 * UNIT * chain(len(t))) + sine).sum())
 
 
 @dataclass(frozen=True)
@@ -216,16 +225,19 @@ class _Found:
         return max(self.bound / tolerance, self.gradient_bound / gradient_tolerance)
 
 
-def _evaluate(run: _Setting, kept: Tensor, rest: Bounds, last: float, *, jittered: bool = False) -> _Found:
+def _evaluate(run: _Setting, kept: Tensor, rest: Bounds, last: float) -> _Found:
     """Evaluate these multiples of the lowest frequency, as a series that ends at ``last``; `rest` bounds the others.
 
     The bounds are those from the risk of the score as it is, or, where S is jittered, from that of the jittered one.
     """
+    jittered = run.jitter is not None
     if not jittered:  # Vaaler's sums end at a multiple
-        last = math.floor(last / run.base * (1 + 1e-12)) * run.base
+        last = math.floor(last / run.base) * run.base
     plus, minus = run.plus, run.minus
     acc = _Sums((plus.mean + minus.mean) / 2, run.slopes.clone(), torch.zeros_like(run.c))
-    if int(run.hidden.sum()) == 1:  # E[y x_j] = −½ for the only hidden bit, which meets the odd part of the mean slope
+    if (
+        int(run.hidden.sum()) == 1 and not jittered
+    ):  # E[y x_j] = −½ for the only hidden bit, which meets the odd part of the mean slope
         acc.grad[run.hidden] -= (plus.mean_slope - minus.mean_slope) / 4
     for part in kept[kept.double() * run.base <= last].split(max(1, _BLOCK // (len(run.c) + len(plus.where)))):
         t = part.double() * run.base
@@ -258,10 +270,9 @@ def _jittered(run: _Setting, width: float) -> _Found:
     sums = _envelope_sums(run, last)
     scan.extend(last, 0.01 * _JITTER_TOLERANCE / max(*sums, _TINY), run.envelopes)
     kept, rest = scan.select(allowed, run.budget, run.envelopes)
-    found = _evaluate(run, kept, rest, last, jittered=True)
+    found = _evaluate(run, kept, rest, last)
     # Bohman's density is at most 22.4/x⁴ beyond 2π, in units of 1/T: what is left for S + u to leave the window.
-    room = (1 - 1 / _STRETCH) * run.window.half * last
-    away = 2 * (15 / room**3 if room > 2 * math.pi else 1.0)
+    away = 2 * 15 / (last * max(_ROOM * width, 0.33 * run.window.half)) ** 3
     return replace(
         found, bound=found.bound + away * run.most(0), gradient_bound=found.gradient_bound + away * run.most(1)
     )
@@ -341,7 +352,7 @@ def spectral_risk(
         moved = pieces.shifted(shift).swapped() if flipped else pieces.shifted(shift)
         # Where the heavy bits settle the label there is but one.
         patterns.append(moved if bool(mask[light].any()) else replace(moved, minus=moved.plus))
-    run = _Setting.of(c[light], mask[light], patterns, 1.0 if jitter is None else _STRETCH)
+    run = _Setting.of(c[light], mask[light], patterns, jitter)
     found = _search(run, tolerance, gradient_tolerance) if jitter is None else _jittered(run, jitter)
     sums, reach = found.sums, score_range(c, c.new_zeros(()))
     grad = torch.empty_like(c)
@@ -351,6 +362,7 @@ def spectral_risk(
     size, moved_by = extent(pieces, *reach), (2 * len(heavy) + 8) * UNIT * max(map(abs, reach))
     bound = found.bound + run.window.outside * size.peak + moved_by * size.steepest + pieces.error
     gradient_bound = found.gradient_bound + run.window.outside * size.steepest + gradient_crossing(pieces, moved_by)
+    gradient_bound += moved_by * extent(derivative(pieces), *reach).steepest
     return RunMean(
         sums.value, grad, float(sums.slopes.mean()), bound + crossing(pieces, moved_by), pieces.error_is, gradient_bound
     )

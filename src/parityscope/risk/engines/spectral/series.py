@@ -35,16 +35,20 @@ class Window:
     outside: float
 
     @classmethod
-    def of(cls, c: Tensor, stretch: float = 1.0) -> Window:
-        """Return the window that Hoeffding's inequality gives for these weights, so many times as wide."""
+    def of(cls, c: Tensor, room: float = 0.0) -> Window:
+        """Return the window that Hoeffding's inequality gives for these weights.
+
+        With room there is so much on either side, and half as much again as without.
+        """
         reach, energy = float(c.abs().sum()) / 2, float(c.square().sum())
         # Hoeffding: P(|S − μ| ≥ t) ≤ 2·exp(−2t²/Σc_j²), since bit j moves S by c_j; solved for t.
         half = math.sqrt(energy * math.log(2 / OUTSIDE) / 2)
         outside = 0.0 if half >= reach else OUTSIDE
         # No wider than S can reach; the slack keeps a score on the border inside.
-        half = stretch * min(half, reach * (1 + 1e-9)) + 1e-9
+        half = min(half, reach * (1 + 1e-9))
+        half += (max(room, half / 2) if room else 0.0) + 1e-9
         # A quarter of the window is added to the period for the quintic that joins its ends.
-        return cls(float(c.sum()) / 2, half, 2.5 * half, outside)
+        return cls(math.fsum(c.tolist()) / 2, half, 2.5 * half, outside)
 
 
 def vaaler(share: Tensor) -> Tensor:
@@ -79,12 +83,16 @@ class Tapers:
     jump: Tensor
     smooth: Tensor
     fejer: Tensor
+    delta: Tensor  # of a jump's own derivative, which counts where the score is jittered
 
     @classmethod
     def at(cls, t: Tensor, last: float, base: float, *, jittered: bool = False) -> Tapers:
         """Vaaler's and Fejér's weights end a multiple of `base` after the last frequency; jitter has Bohman's alone."""
         share, smooth = t / (last + base), bohman(t / last)
-        return cls(smooth if jittered else vaaler(share), smooth, (1 - share).clamp(min=0.0))
+        fejer = (1 - share).clamp(min=0.0)
+        return (
+            cls(smooth, smooth, fejer, smooth) if jittered else cls(vaaler(share), smooth, fejer, torch.zeros_like(t))
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Coefficients:
     """Fourier coefficients of one function at some frequencies, and sums over its jumps for Fejér's bound."""
 
     value: Tensor  # of the function
-    slope: Tensor  # of its derivative away from jumps, divided by it
+    slope: Tensor  # of its derivative (but for a jump's own, unless it is jittered), divided by it
     jumps: Tensor  # Σ |jump of the value| e^{−itx}
     kinks: Tensor  # Σ |jump of the slope| e^{−itx}
     phase: Tensor  # e^{−itx} itself: (joints, frequencies)
@@ -158,12 +166,12 @@ class Periodic:
     def slope_by_joint(self, t: Tensor, tapers: Tapers, phase: Tensor, law: Tensor) -> Tensor:
         """Return what each joint adds to E[derivative], where E e^{it(S−μ)} of this label is ``law``."""
         z = torch.complex(torch.zeros_like(t), -1 / t)
-        weights, power = [tapers.jump * z], z
+        weights, power = [tapers.delta + 0 * z, tapers.jump * z], z
         for _ in range(2, self.size.shape[1]):
             power = power * z
             weights.append(tapers.smooth * power)
         of_order = (phase @ (torch.stack(weights) * law).T).real
-        return (of_order * self.size[:, 1:]).sum(1) / self.period
+        return (of_order * self.size).sum(1) / self.period
 
     @cached_property
     def total(self) -> Tensor:
@@ -182,7 +190,7 @@ class Periodic:
         for row in jumps[:1:-1]:
             rest = (rest + row) * z
         # `rest` is Σ_{r≥2} J_r z^{r−1}.
-        slope = (tapers.jump * jumps[1] + tapers.smooth * rest) * z
+        slope = tapers.delta * jumps[0] + (tapers.jump * jumps[1] + tapers.smooth * rest) * z
         value = tapers.jump * jumps[0] + tapers.smooth * (jumps[1] + rest) * z
         return Coefficients(value * z / self.period, slope * z / self.period, of_values, of_slopes, phase)
 
