@@ -143,6 +143,7 @@ def _figure_claim(
         printed=printed,
         hypotheses="GPT-2 with hidden size 720, intermediate size 3072; Adam, batch 512, linear decay (Appendix C.1)",
         ours=f"{ours} {_DECIDES}",
+        hangs_on=parts[0].clause.quantity,
         sizes=PaperSizes(sizes, partial(_differing, rows, own)),
     )
 
