@@ -1,6 +1,7 @@
 """W's own size: what is planned, that its rows alone judge, that figures draw them, and that the command goes on."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -115,6 +116,17 @@ def test_as_long_as_no_seed_has_all_of_a_part_the_others_are_shown():
     found = outcome("W-figure-4", [*narrow, *chains])
     assert "2 trainings of other sizes, 5 of 30 trainings of W's own size" in found.tried
     assert found.qualifier.startswith("at these sizes (n 4 for 20")
+
+
+def test_a_figure_hangs_on_its_first_statement():
+    """Chains alone say that samples grow slowly with CoT, and nothing of how they grow without."""
+    chains = rows_of("W-figure-1", left_out=lambda shown: not shown.training.chain_of_thought)
+    found = outcome("W-figure-1", chains)
+    assert [clause.verdict for clause in found.clauses] == ["open", "holds", "open"]
+    assert found.verdict == "open"
+    (claim,) = named_claims(["W-figure-1"])
+    hanging_on_nothing = replace(claim, hangs_on=None)
+    assert check(hanging_on_nothing, Context("reference", rows=lambda name: chains)).verdict == "holds"
 
 
 def test_what_stands_beside_judges_nothing():
