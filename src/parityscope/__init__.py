@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from parityscope.papers.phase_diagram import phase_diagram
     from parityscope.problems import Parity, draw_problems
-    from parityscope.risk import Risk, estimated_risk, population_accuracy, population_risk
+    from parityscope.risk import Risk, estimated_risk, jittered_risk, population_accuracy, population_risk
     from parityscope.training.learning import LearnedRuns, learn
     from parityscope.training.recipes import RECIPES, Recipe
 
@@ -55,6 +55,7 @@ __all__ = [
     "draw_problems",
     "estimated_risk",
     "is_face",
+    "jittered_risk",
     "learn",
     "parity_ffnn",
     "phase_diagram",
@@ -84,7 +85,7 @@ _HOMES = {
     ),
     "papers.phase_diagram": ("phase_diagram",),
     "problems": ("Parity", "draw_problems"),
-    "risk": ("Risk", "estimated_risk", "population_accuracy", "population_risk"),
+    "risk": ("Risk", "estimated_risk", "jittered_risk", "population_accuracy", "population_risk"),
     "theory": ("theory",),
     "training.recipes": ("RECIPES", "Recipe"),
 }

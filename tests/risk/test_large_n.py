@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from additive_model import AdditiveModel
 from parityscope import Parity, Triangle, ZigZag, population_accuracy, population_risk
-from parityscope.risk.engines.spectral import heavy_positions
+from parityscope.risk.engines.spectral.engine import heavy_positions
 
 
 def diffuse(n, k, spread, seed=0):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parityscope.core.errors import InvalidInput, naming_the_extra
+from parityscope.core.strict_json import strict_json
 
 _FOLDERS = (Path(__file__).parents[3] / "benchmarks", Path(__file__).parents[1] / "_benchmarks")
 
@@ -148,7 +149,7 @@ def stored_text(results: Sequence[tuple[str, Timing]]) -> str:
     measured = [{"question": question, **one.to_json()} for question, one in results]
     when = time.strftime("%Y-%m-%d", time.gmtime())
     about = {"measured": when, **machine, "torch": version("torch"), "parityscope": version("parityscope")}
-    return json.dumps({**about, "measurements": measured}, indent=1, ensure_ascii=False) + "\n"
+    return strict_json({**about, "measurements": measured}, indent=1, ensure_ascii=False) + "\n"
 
 
 def stored_results(text: str) -> list[tuple[str, Timing]]:

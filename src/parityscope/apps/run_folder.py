@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parityscope.core.errors import InvalidInput
 from parityscope.core.files import remove_leftovers, write_atomically
+from parityscope.core.strict_json import strict_json
 from parityscope.training.learning import LearnedRuns
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RunFolder:
 
     def write(self, run: LearnedRuns) -> None:
         """Write the summary, and then the figures: a missing plotting library must not lose the numbers."""
-        write_atomically(self.summary, json.dumps(run.to_json(), indent=1).encode())
+        write_atomically(self.summary, strict_json(run.to_json(), indent=1).encode())
         from parityscope.core.drawing import png, themed
 
         write_atomically(self.path / "attention.png", png(themed(_attention_figure, run)))

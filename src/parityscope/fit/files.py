@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parityscope.core.files import write_atomically
+from parityscope.core.strict_json import strict_json
 from parityscope.fit.answer import Answer, Question, ask
 from parityscope.fit.clock import Progress
 from parityscope.fit.interactions.terms import Term
@@ -199,7 +199,7 @@ def described(known: Prepared, answer: Answer, seconds: float) -> TableFit:
 
 def write_fit(fitted: TableFit, out: Path) -> list[str]:
     """Write what was found and its picture into a folder; return the names of the files."""
-    write_atomically(out / "fit.json", json.dumps(fitted.to_json(), indent=2).encode())
+    write_atomically(out / "fit.json", strict_json(fitted.to_json(), indent=2).encode())
     # Numbers first: they survive a missing plotting library.
     from parityscope.core.drawing import png, themed
     from parityscope.fit.report import interaction_figure, report

@@ -14,6 +14,8 @@ from parityscope.models.additive import AdditiveScore
 from parityscope.models.positions import circle, position_scores
 from parityscope.models.readouts import Readout, ZigZag
 
+_COLDEST = 1e-300  # of temperatures: scores divided by less leave the range of numbers
+
 
 class ParityTransformer(nn.Module):
     """m heads on n tokens: γ = softmax(s/τ), S = (k/m) Σ_h Σ_j γ_j^{(h)} x_j, ŷ = readout(S).
@@ -109,6 +111,10 @@ class ParityTransformer(nn.Module):
         coldest = float(temperature.min()) if isinstance(temperature, Tensor) else temperature
         if not coldest > 0:
             raise InvalidInput(f"temperature must be positive, got {coldest}")
+        if coldest < _COLDEST:
+            raise InvalidInput(
+                f"temperature must be at least {_COLDEST:g}, since scores are divided by it, got {coldest}"
+            )
         if isinstance(temperature, Tensor):
             self.register_buffer("temperature", temperature)
         else:

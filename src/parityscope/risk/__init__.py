@@ -7,13 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parityscope.risk.jittered import jittered_risk
     from parityscope.risk.law import Law, law_of
     from parityscope.risk.population import ENGINES, Risk, population_accuracy, population_risk
     from parityscope.risk.sampling import estimated_risk
 
-__all__ = ["ENGINES", "Law", "Risk", "estimated_risk", "law_of", "population_accuracy", "population_risk"]
+__all__ = [
+    "ENGINES",
+    "Law",
+    "Risk",
+    "estimated_risk",
+    "jittered_risk",
+    "law_of",
+    "population_accuracy",
+    "population_risk",
+]
 
-_HOMES = {"Law": "law", "law_of": "law", "estimated_risk": "sampling"}
+_HOMES = {"Law": "law", "law_of": "law", "estimated_risk": "sampling", "jittered_risk": "jittered"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ the tests' harness.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Job:
     law: Law
     loss: Loss | None  # None: the share of right signs
     tolerance: float = 1e-9
+    gradient_tolerance: float = math.inf  # what is asked of every entry of the gradient; infinite: nothing
 
     @cached_property
     def n(self) -> int:
@@ -119,6 +121,9 @@ class Engine(ABC):
     foresees: ClassVar[bool] = True  # whether its error is known before anything is computed
     # What `auto` takes from it although its bound, known only afterwards, may exceed the tolerance.
     takes_any_bound_of: ClassVar[Literal["risk", "accuracy"] | None] = None
+    finite_gradient: ClassVar[bool] = (
+        False  # whether its gradient is a finite sum, known up to a rounding nobody bounded
+    )
 
     @property
     def name(self) -> str:

@@ -53,6 +53,9 @@ def law_of(problem: Problems) -> Law:
         return _law_of_one(problem)
     if not problem:
         raise InvalidInput("the list of problems is empty: give one problem per run")
+    for p in problem:
+        if not isinstance(p, Parity):
+            raise InvalidInput(f"a problem must be a Parity, such as Parity(20, (1, 2, 3)), got {p!r:.60}")
     first = problem[0]
     if any((p.n, p.bias, p.noise) != (first.n, first.bias, first.noise) for p in problem):
         raise InvalidInput("the problems of one batch must share n, bias and noise")

@@ -19,7 +19,7 @@ from parityscope.risk.engines.enumeration import Enumeration
 from parityscope.risk.engines.grouped import Grouped
 from parityscope.risk.engines.lattice.engine import Lattice
 from parityscope.risk.engines.pair import Pair
-from parityscope.risk.engines.spectral import Spectral
+from parityscope.risk.engines.spectral.engine import Spectral
 from parityscope.risk.engines.split.engine import Split
 from parityscope.risk.law import Problems, law_of
 from parityscope.risk.losses import AnyLoss, Loss, as_loss
@@ -110,7 +110,10 @@ def _cheapest(job: Job) -> tuple[Mean, str]:
     offers = _offers(job, complaints, foreseen=True)
     certain = _certain(job, offers)
     if certain is not None and certain.seconds <= _PATIENCE * job.count:
-        return certain.engine.evaluate(job), certain.engine.name
+        mean = certain.engine.evaluate(job)
+        if _gradient_meets(job, certain.engine, mean, complaints):
+            return mean, certain.engine.name
+        certain = None
     offers = sorted([*offers, *_offers(job, complaints, foreseen=False)], key=lambda offer: offer.seconds)
     # What these can prove is known only afterwards.
     for seconds, engine in offers:
@@ -119,14 +122,30 @@ def _cheapest(job: Job) -> tuple[Mean, str]:
         mean = engine.evaluate(job)
         reached = float(torch.as_tensor(mean.error_bound).max())
         if reached <= job.tolerance or engine.takes_any_bound_of == ("accuracy" if job.loss is None else "risk"):
-            return mean, engine.name
+            if _gradient_meets(job, engine, mean, complaints):
+                return mean, engine.name
+            continue
         verb = "proves an error of" if mean.bound_is == "proved" else "estimates its error as"
         complaints.append(f"{engine.name} {verb} {reached:.0e}, not {job.tolerance:.0e}")
+    if certain is not None:
+        mean = certain.engine.evaluate(job)
+        if not _gradient_meets(job, certain.engine, mean, complaints):
+            certain = None
     if certain is None:
         signs_unknown = job.loss is None and job.frozen and job.pieces is None
         way = "give the readout a `sign_equivalent`" if signs_unknown else "accept a larger tolerance"
         raise InvalidInput(f"no exact engine fits: {'; '.join(complaints)}; {way}, or sample with estimated_risk")
-    return certain.engine.evaluate(job), certain.engine.name
+    return mean, certain.engine.name
+
+
+def _gradient_meets(job: Job, engine: Engine, mean: Mean, complaints: list[str]) -> bool:
+    """Say whether the gradient is known as well as is asked; if not, add what is known."""
+    reached = float(torch.as_tensor(mean.gradient_bound).max())
+    if job.gradient_tolerance == math.inf or engine.finite_gradient or reached <= job.gradient_tolerance:
+        return True
+    known = "proves nothing of its gradient" if reached == math.inf else f"proves its gradient to {reached:.0e}"
+    complaints.append(f"{engine.name} {known}, not to {job.gradient_tolerance:.0e}")
+    return False
 
 
 ENGINES = ENGINE_NAMES
@@ -148,7 +167,7 @@ class Risk(NamedTuple):
     gradient_bound : Tensor or None
         How far any entry of the gradient by the weights and the offset of the score may be from the true one; None
         where no engine proves it. Where the loss has kinks the gradient counts the scores on either side of them, and
-        this is far larger than the error of the value.
+        this is far larger than the error of the value, unless `gradient_tolerance` asks for less.
 
     Uniform attention over a thousand bits knows little of a hidden one:
 
@@ -156,6 +175,8 @@ class Risk(NamedTuple):
     >>> from parityscope.problems import Parity
     >>> model = ParityTransformer(n=1000, k=1, temperature=1e9, readout=Cosine())
     >>> risk = population_risk(model, Parity(1000, (7,)), loss="hinge")
+    >>> risk
+    Risk(0.9984311, within 9.1e-13, by closed-form, proved)
     >>> round(risk.value.item(), 4), risk.error_bound.item() < 1e-11, risk.engine, risk.bound_is
     (0.9984, True, 'closed-form', 'proved')
     """
@@ -166,6 +187,17 @@ class Risk(NamedTuple):
     bound_is: BoundIs = "proved"
     gradient_bound: Tensor | None = None
 
+    def __repr__(self) -> str:
+        """Name one number, or how many there are and the first."""
+        values, errors = self.value.detach().flatten(), self.error_bound.detach().flatten()
+        runs = f"{len(values)} runs, the first " if self.value.ndim else ""
+        of_gradient = ""
+        if self.gradient_bound is not None:
+            of_gradient = f", its gradient within {float(self.gradient_bound.max()):.1e}"
+        value = f"{runs}{float(values[0]):.7g}" if len(values) else "no runs"
+        within = float(errors.max()) if len(errors) else 0.0
+        return f"Risk({value}, within {within:.1e}{of_gradient}, by {self.engine}, {self.bound_is})"
+
 
 def population_risk(
     model: nn.Module,
@@ -174,6 +206,7 @@ def population_risk(
     loss: AnyLoss = "squared-hinge",
     engine: str = "auto",
     tolerance: float = 1e-9,
+    gradient_tolerance: float | None = None,
 ) -> Risk:
     """Return the risk over the law of the problem, exact up to `error_bound`.
 
@@ -195,6 +228,9 @@ def population_risk(
         engine, whose bound may exceed it. Any of them can be named: `parityscope learn --help` lists them.
     tolerance : float
         The largest error that "auto" accepts from an engine that approximates.
+    gradient_tolerance : float, optional
+        The largest error that it accepts of any entry of the gradient; without it the gradient is as good as the value
+        makes it. A tenth of it takes the spectral engine about ten times as long: at n = 100, a second for 1e-6.
 
     Returns
     -------
@@ -212,9 +248,10 @@ def population_risk(
     (0.0, 'grouped')
     """
     chosen = as_loss(loss)
-    job = Job(model, law_of(problem), chosen, _positive(tolerance))
+    asked = math.inf if gradient_tolerance is None else _positive(gradient_tolerance, "gradient_tolerance")
+    job = Job(model, law_of(problem), chosen, _positive(tolerance), asked)
     mean, name = answer(job, engine)
-    return _risk(job, mean, chosen, name)
+    return risk_of(job, mean, chosen, name)
 
 
 def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "auto", tolerance: float = 1e-9) -> Risk:
@@ -259,9 +296,9 @@ def seconds_to_count(model: nn.Module, problem: Problems) -> float:
     return exact_seconds(Job(model, law_of(problem), None))
 
 
-def _positive(tolerance: float) -> float:
+def _positive(tolerance: float, name: str = "tolerance") -> float:
     if not tolerance > 0:
-        raise InvalidInput(f"the tolerance must be a positive number, got {tolerance}")
+        raise InvalidInput(f"the {name} must be a positive number, got {tolerance}")
     return tolerance
 
 
@@ -276,7 +313,7 @@ def _bound(job: Job, mean: Mean) -> Tensor:
     return bound.expand(mean.value.shape).reshape(mean.value.shape if job.score is None else job.runs.shape)
 
 
-def _risk(job: Job, mean: Mean, loss: Loss, engine: str) -> Risk:
+def risk_of(job: Job, mean: Mean, loss: Loss, engine: str) -> Risk:
     """Return the risk of a mean loss: what is done to the mean is done to its error."""
     of_inputs, error = _value(job, mean), _bound(job, mean)
     value = loss.of_mean(of_inputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 
 from parityscope.apps.benchmarking import benchmark_names
 from parityscope.apps.cli.application import QUIET, app, completing, errors, interruptible, named_path
+from parityscope.core.strict_json import strict_json
 
 
 @app.command()
@@ -48,6 +48,6 @@ def bench(
     if out is not None:
         write_atomically(out, stored_text(results).encode())
     if as_json:
-        typer.echo(json.dumps([{"question": name, **one.to_json()} for name, one in results]))
+        typer.echo(strict_json([{"question": name, **one.to_json()} for name, one in results]))
     else:
         Console().print(bench_table(results), highlight=False)

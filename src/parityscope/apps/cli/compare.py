@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +22,7 @@ from parityscope.apps.cli.application import (
     scale_option,
 )
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 
 if TYPE_CHECKING:
     from parityscope.papers.figure import Scale
@@ -92,7 +92,7 @@ def compare(
     rows = [row for row in store.row_of_each(list(work.configs)) if row is not None]
     write_pictures(drawn(figure.plot, rows), out / "figures", figure.ID)
     if as_json:
-        typer.echo(json.dumps([{**row.config.model_dump(mode="json"), **row.numbers.model_dump()} for row in rows]))
+        typer.echo(strict_json([{**row.config.model_dump(mode="json"), **row.numbers.model_dump()} for row in rows]))
     else:
         console = Console()
         console.width = max(console.width, _WIDTH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import QUIET, app, errors, interruptible, named_path, nothing_left_in
 from parityscope.core.errors import naming_the_extra
+from parityscope.core.strict_json import strict_json
 
 
 @app.command()
@@ -89,7 +89,7 @@ def entropy(
         )
     drawn = [] if out is None else draw_study(out)
     if as_json:
-        typer.echo(json.dumps(study_json(study)))
+        typer.echo(strict_json(study_json(study)))
         return
     console = Console()
     show_study(console, study)

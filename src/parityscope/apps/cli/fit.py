@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import ERRORS, QUIET, app, errors, interruptible, named_path
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 
 
 @app.command()
@@ -104,7 +104,7 @@ def fit(
         fitted.model().write(save)
     written = None if out is None else write_fit(fitted, out)
     if as_json:
-        typer.echo(json.dumps(fitted.to_json()))
+        typer.echo(strict_json(fitted.to_json()))
         return
     console = Console()
     show_fit(console, fitted)
@@ -150,7 +150,7 @@ def predict(
     if out is not None:
         write_atomically(out, said.to_csv().encode())
     if as_json:
-        typer.echo(json.dumps(said.to_json()))
+        typer.echo(strict_json(said.to_json()))
         return
     if out is None:
         typer.echo(said.to_csv(), nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +24,7 @@ from parityscope.apps.cli.application import (
     refuse_beyond_reach,
 )
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 from parityscope.risk.cards import ENGINE_NAMES, engine_help
 from parityscope.training.formulas import FORMULAS
 from parityscope.training.recipes import DEFAULT_RECIPE, RECIPES, Recipe, named_recipe, refuse_impossible
@@ -131,7 +131,7 @@ def learn(
     if folder is not None:
         folder.write(run)
     if as_json:
-        typer.echo(json.dumps(run.to_json()))
+        typer.echo(strict_json(run.to_json()))
         return
     show_run(console, run)
     if folder is not None:
@@ -209,6 +209,6 @@ def chain(
         pairs = [train_pair(one, on_evaluation) for one in settings]
     if as_json:
         told = {"n": n, "k": settings[0].k, "decoder": given, "runs": [pair.to_json() for pair in pairs]}
-        typer.echo(json.dumps(told))
+        typer.echo(strict_json(told))
         return
     show_chains(Console(), pairs)

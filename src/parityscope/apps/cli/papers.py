@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +26,7 @@ from parityscope.apps.cli.application import (
 )
 from parityscope.apps.terminal.progress import Progress
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 from parityscope.papers.registry import claim_names, reproducible_names, short_claim_names
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def claims(
     with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
         checked = [check(claim, context) for claim in _shown(progress, chosen)]
     if as_json:
-        typer.echo(json.dumps([one.model_dump() for one in checked]))
+        typer.echo(strict_json([one.model_dump() for one in checked]))
     elif len(chosen) == 1:
         show_claim(Console(), checked[0], wanted)
     else:
@@ -97,7 +97,7 @@ def _replay(ids: Sequence[str], scale: Scale, out: Path, quiet: bool, as_json: b
     if len(replayed) == 1 and replayed[0].missing is not None:
         raise InvalidInput(replayed[0].missing)
     if as_json:
-        typer.echo(json.dumps([one.to_json() for one in replayed]))
+        typer.echo(strict_json([one.to_json() for one in replayed]))
     else:
         show_replays(Console(), replayed)
     if not all(one.confirms for one in replayed):

@@ -29,6 +29,7 @@ from parityscope.apps.cli.application import (
 )
 from parityscope.core.cells import as_text
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 from parityscope.papers.registry import FIGURE_IDS
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def sweep(
         summary = run_sweep(work, store, launcher, retry_failed=retry_failed, on_progress=on_progress)
     failed = store.failures(work.configs) if summary.failed else []
     if as_json:
-        typer.echo(json.dumps({**asdict(summary), "store": str(store.path)}))
+        typer.echo(strict_json({**asdict(summary), "store": str(store.path)}))
     else:
         Console().print(sweep_sentence(summary, store.path, failed), highlight=False, soft_wrap=True, markup=False)
     if summary.failed:
@@ -141,7 +142,7 @@ def rows(
         ERRORS.print(f"parityscope: {f'none of {len(found)} rows is stale' if found else nothing}", highlight=False)
     elif export is None:
         for row, mark in shown:
-            typer.echo(json.dumps({**flat(row), "stale": mark}))
+            typer.echo(strict_json({**flat(row), "stale": mark}))
     else:
         export_rows([row for row, _ in shown], export, {"stale": [mark for _, mark in shown]})
         typer.echo(f"{len(shown)} rows written to {as_text(str(export))}")

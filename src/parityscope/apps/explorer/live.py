@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parityscope.apps.explorer.learn import MOST_STEPS, LiveSettings, frame, opening, read_request
 from parityscope.core.errors import InvalidInput
+from parityscope.core.strict_json import strict_json
 from parityscope.models import ParityTransformer
 from parityscope.training.learning import LearnedRuns, TrainingProgress, learn
 
@@ -43,7 +44,7 @@ class LiveTraining:
     def __init__(self, settings: LiveSettings) -> None:
         self.settings = settings
         self.recipe, self.problem = settings.resolved(), settings.problem()
-        self.opening = json.dumps(opening(settings, self.recipe, self.problem))
+        self.opening = strict_json(opening(settings, self.recipe, self.problem))
         self.finished = False
         self.step = -1
         self._model: ParityTransformer | None = None
@@ -136,7 +137,7 @@ class LiveTraining:
         content: dict[str, Any] = frame(model, self.problem, step, risk)
         content["done"] = run is not None
         content["diverged"] = run is not None and bool(run.diverged[0])
-        self._shown = json.dumps(content)
+        self._shown = strict_json(content)
 
 
 class _StartCommand(BaseModel):
@@ -279,7 +280,7 @@ class Client:
             await asyncio.shield(asyncio.to_thread(old.end))
 
     async def _say(self, message: dict[str, Any]) -> None:
-        await self._socket.send_text(json.dumps(message))
+        await self._socket.send_text(strict_json(message))
 
 
 async def _computed(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:

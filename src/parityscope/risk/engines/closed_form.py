@@ -42,6 +42,7 @@ class ClosedForm(Engine):
     """Products over positions."""
 
     card = CARDS["closed-form"]
+    finite_gradient = True
 
     def refuses(self, job: Job) -> Refusal | None:
         """Refuse all but a sum of cosines that keeps the hinge from clipping; any n."""

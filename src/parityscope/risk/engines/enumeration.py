@@ -32,6 +32,7 @@ class Enumeration(Engine):
     """Visit all inputs."""
 
     card = CARDS["enumerate"]
+    finite_gradient = True
 
     def refuses(self, job: Job) -> Refusal | None:
         """Refuse for the time alone: each bit doubles it."""

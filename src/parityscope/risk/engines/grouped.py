@@ -15,7 +15,14 @@ from parityscope.risk.engines.subsets import subset_count
 from parityscope.risk.means import Mean, RunMean
 from parityscope.risk.pieces.pieces import Pieces
 from parityscope.risk.pieces.represent import score_range
-from parityscope.risk.pieces.rounding import extent, visited_rounding
+from parityscope.risk.pieces.rounding import (
+    crossing,
+    derivative,
+    extent,
+    gradient_crossing,
+    score_rounding,
+    visited_rounding,
+)
 
 _LIMIT = 1 << 22  # count vectors
 # Seconds, fitted by benchmarks/engine_costs.py: a call, a run, and a count vector.
@@ -94,9 +101,19 @@ def grouped_risk(c: Tensor, mask: Tensor, pieces: Pieces, merge: float = 0.0) ->
         grad[g.members] = (marginal * m).sum() / len(g.members)
     reach = score_range(c, c.new_zeros(()))
     # Merging moves S by at most Σ|c_j − c̄| (engines.md, "Grouped").
-    merged = sum(g.spread for g in parts) * extent(pieces, *reach).steepest
+    moved, slopes = sum(g.spread for g in parts), derivative(pieces)
+    merged, by_slope = (moved * extent(one, *reach).steepest for one in (pieces, slopes))
+    moved += score_rounding(len(parts), *reach)
     bound = merged + visited_rounding(pieces, len(parts), prob.numel(), *reach) + pieces.error
-    return RunMean(float((prob * value).sum()), grad, float((prob * slope).sum()), bound, pieces.error_is)
+    of_gradient = by_slope + visited_rounding(slopes, len(parts), prob.numel(), *reach)
+    return RunMean(
+        float((prob * value).sum()),
+        grad,
+        float((prob * slope).sum()),
+        bound + crossing(pieces, moved),
+        pieces.error_is,
+        of_gradient + gradient_crossing(pieces, moved),
+    )
 
 
 class Grouped(OnPieces):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -66,6 +67,39 @@ def _extent(side: Piecewise, low: float, high: float) -> Extent:
     return Extent(peak, steepest, total)
 
 
+@lru_cache(maxsize=256)
+def derivative(pieces: Pieces) -> Pieces:
+    """Return the slopes of both labels' functions.
+
+    >>> from parityscope.models.readouts import PiecewiseLinear
+    >>> from parityscope.risk.pieces.pieces import hinge
+    >>> line = hinge(PiecewiseLinear(knots=(0.0,), values=(1.0,), left=-1.0, right=-1.0))  # 1 − y(1 − S)
+    >>> extent(derivative(line), 0, 2).peak
+    1.0
+    """
+    return replace(pieces, plus=pieces.plus.derivative(), minus=pieces.minus.derivative())
+
+
+def crossing(pieces: Pieces, moved: float) -> float:
+    """Return what it may cost that scores are off by ``moved``, besides the slope: a jump that a score is moved across.
+
+    A score that lies on a joint stays on it while it is moved by less than half of TIE.
+
+    >>> from parityscope.models import ZigZag
+    >>> from parityscope.risk.pieces.pieces import accuracy
+    >>> signs = accuracy(ZigZag(1).piecewise_linear())
+    >>> crossing(signs, 1e-14), crossing(signs, 1e-11)
+    (0.0, 1.0)
+    """
+    return 0.0 if moved < TIE / 2 else max(map(_jumps, pieces.sides()))
+
+
+def _jumps(side: Piecewise) -> float:
+    """Return the sum of the jumps of a function."""
+    from_left = Piecewise(side.cuts + 2 * TIE, side.coefs, side.centres)
+    return float((side(side.cuts) - from_left(side.cuts)).abs().sum())
+
+
 def score_rounding(n: int, low: float, high: float) -> float:
     """Return how far rounding moves a score of n weights: (n + 1)u·(Σ|c_j| + |offset|), from the ends of its range.
 
@@ -74,6 +108,18 @@ def score_rounding(n: int, low: float, high: float) -> float:
     """
     # Σ|c_j| = high − low, and |offset| is at most the far end.
     return (n + 1) * UNIT * (high - low + max(abs(low), abs(high)))
+
+
+def gradient_crossing(pieces: Pieces, moved: float) -> float:
+    """Return 0, or infinity where the gradient is not known: behind fits, or when a score leaves a joint it lies on.
+
+    >>> from parityscope.models import ZigZag
+    >>> from parityscope.risk.pieces.pieces import hinge
+    >>> exact = hinge(ZigZag(1).piecewise_linear())
+    >>> gradient_crossing(exact, 1e-14), gradient_crossing(exact, 1e-11)
+    (0.0, inf)
+    """
+    return 0.0 if pieces.error == 0 and moved < TIE / 2 else math.inf
 
 
 def visited_rounding(pieces: Pieces, n: int, terms: float, low: float, high: float) -> float:

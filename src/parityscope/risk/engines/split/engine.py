@@ -22,6 +22,7 @@ from parityscope.risk.engines.split.sums import (
     look_up,
     prepare,
     required_bytes,
+    rounding_of_gradient,
     rounding_of_look_ups,
     split_mean,
     table_size,
@@ -30,7 +31,7 @@ from parityscope.risk.engines.subsets import subset_count
 from parityscope.risk.means import Mean
 from parityscope.risk.pieces.pieces import INF, TIE, Pieces, Piecewise, accuracy, assemble, hinge, label_noise
 from parityscope.risk.pieces.represent import HINGE_POWERS
-from parityscope.risk.pieces.rounding import visited_rounding
+from parityscope.risk.pieces.rounding import crossing, gradient_crossing, score_rounding, visited_rounding
 
 # Seconds, fitted by benchmarks/engine_costs.py: a call, a score visited, a run, a sorted sum, a piece looked up.
 _CALL, _SCORE, _RUN, _SUM, _LOOK_UP = 9e-4, 3.5e-8, 5e-6, 5.4e-8, 5.4e-8
@@ -89,7 +90,13 @@ class Split(OnPieces):
             rounding = visited_rounding(job.pieces, job.n, subset_count(job.n), *job.reach)
         else:
             rounding = rounding_of_look_ups(job.pieces, job.n, job.k, job.reach)
-        return mean._replace(error_bound=rounding + job.pieces.error, bound_is=job.pieces.error_is)
+        moved = score_rounding(job.n, *job.reach)
+        return mean._replace(
+            error_bound=rounding + job.pieces.error + crossing(job.pieces, moved),
+            bound_is=job.pieces.error_is,
+            gradient_bound=rounding_of_gradient(job.pieces, job.n, job.k, job.reach)
+            + gradient_crossing(job.pieces, moved),
+        )
 
 
 def _relu_mean(job: Job, relu: ReluSum, power: int) -> Mean:

@@ -26,7 +26,7 @@ from parityscope.core.threads import single_threaded
 from parityscope.risk.engines.subsets import Floats, subset_count, subset_products, subset_sums, sums_by_position
 from parityscope.risk.means import Mean
 from parityscope.risk.pieces.pieces import Pieces
-from parityscope.risk.pieces.rounding import UNIT, chain, extent, score_rounding
+from parityscope.risk.pieces.rounding import UNIT, chain, derivative, extent, score_rounding
 
 Ranks = npt.NDArray[np.int64]
 _Result = TypeVar("_Result")
@@ -337,6 +337,23 @@ def rounding_of_look_ups(pieces: Pieces, n: int, k: int, reach: tuple[float, flo
     # 2Hu·W for differences of prefix sums, ((d + 1)·pieces + 2d)u·W for shifting and mixing (engines.md, "Split").
     of_moments = UNIT * (2 * prefix + (degree + 1) * count + 2 * degree) * size.total
     return of_moments + UNIT * chain(subset_count(n)) * size.peak + score_rounding(n, *reach) * size.steepest
+
+
+def rounding_of_gradient(pieces: Pieces, n: int, k: int, reach: tuple[float, float]) -> float:
+    """Bound the rounding of any entry of the gradient: that of the mean slope, and of the adjoint sums.
+
+    >>> from parityscope.models import ZigZag
+    >>> from parityscope.risk.pieces.pieces import hinge
+    >>> [rounding_of_gradient(hinge(ZigZag(3).piecewise_linear(), 2), n, 3, (0, 3)) < 1e-5 for n in (10, 20, 40)]
+    [True, True, True]
+    """
+    slopes = derivative(pieces)
+    size, count = extent(slopes, *reach), max(len(side.centres) for side in slopes.sides())
+    # The steps of all queries may meet at one table sum, one after another, and are cumulated along the table
+    # (engines.md, "Split").
+    table = table_size(n, k)
+    adjoint = 2 * UNIT * (subset_count(table) + 4 * count * subset_count(n - table)) * size.total
+    return adjoint + rounding_of_look_ups(slopes, n, k, reach)
 
 
 def _prefix_moments(t: SumTables, degree: int) -> list[Floats | None]:
