@@ -93,8 +93,7 @@ _IN_ORDER: tuple[tuple[tuple[str, ...], list[ShownDecoder]], ...] = (
     (_FROM_POOLS, _pool(4, _FIRST)),
     (("W-figure-4",), _chain_on_pool(6, FRESH, heads=4)),
     (("W-figure-4",), _chain_on_pool(6, _FIRST, BESIDE + "float32", heads=4, rounded=False)),
-    (("W-figure-4",), _pool(4, _FIRST, label=BESIDE + "float32", rounded=False)),
-    (("W-figure-8",), _two_by_two(_FIRST)),
+    (("W-figure-8",), _two_by_two(FRESH)),
     (_FROM_POOLS, [*_pool(3, _FIRST), *_pool(2, _FIRST)]),
     ((*_FROM_POOLS, "W-figure-10"), _pool(1, _FIRST)),
     (("W-figure-1",), _growth((6, 12, 4, 8, 1, 2, 5, 3, 10, 7, 9, 11), _FIRST, chain=True)),
@@ -104,7 +103,6 @@ _IN_ORDER: tuple[tuple[tuple[str, ...], list[ShownDecoder]], ...] = (
     (("W-figure-4",), _pool(4, _FIRST, None)),
     (("W-figure-3",), _map(_FIRST)),
     (("W-figure-3",), [_own(f"samples{AT_OWN_SIZE}", 100, k, maps=False, seed=FRESH[0]) for k in (20, 40)]),
-    (("W-figure-8",), _two_by_two(FRESH[1:])),
     (("W-figure-9",), _chain_on_pool(12, FRESH[1:], heads=4)),
     (
         ("W-figure-9",),
@@ -125,6 +123,7 @@ _IN_ORDER: tuple[tuple[tuple[str, ...], list[ShownDecoder]], ...] = (
     (("W-figure-1",), _growth(range(1, 5), FRESH[1:], chain=False)),
     (("W-figure-4",), _pool(4, FRESH[1:], None)),
     (("W-figure-4",), _chain_on_pool(6, FRESH, BESIDE + "one head with CoT")),
+    (("W-figure-4",), _pool(4, _FIRST, label=BESIDE + "float32", rounded=False)),
     (("W-figure-2",), _shapes((2, 3, 4), chain=True)),
 )
 # W's code drops a tenth of everything, its text nothing; cheap enough to stand beside is the chain.
