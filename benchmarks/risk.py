@@ -160,6 +160,14 @@ def spectral() -> Iterator[Timing]:
         yield compare(
             f"spectral n={n}", partial(fast, c), partial(slow, c), "split", {"n": n, "k": K, "spread": 0.1}, repeats=1
         )
+    for n in (100, 200):
+        model, problem = Weights(attention(n)), Parity(n, (0, 1, 2))
+        certified = partial(population_risk, model, problem, gradient_tolerance=1e-7)
+        risk = certified()
+        seconds, cpu = measure(certified, 1)
+        setting = {"n": n, "error_bound": float(risk.error_bound), "gradient_bound": risk.gradient_bound}
+        setting["cpu_seconds"] = round(cpu, 4)
+        yield Timing(f"{risk.engine} n={n}, gradient to 1e-7", None, seconds, None, None, setting)
     for spread in (0.1, 0.01, 0.0):
         c, problem = attention(1000, spread=spread), Parity(1000, (0, 1, 2))
         risk = population_risk(Weights(c), problem)
@@ -191,6 +199,15 @@ def batching() -> Iterator[Timing]:
         "the same runs one by one",
         {"n": n, "k": K, "runs": 64},
     )
+    large, steps = range(32), 20  # what the codes of all runs take is kept as bytes
+    together = partial(learn, draw_problems(9000, 6, large), "mirror", large, steps=steps)
+
+    def alone() -> None:
+        for seed in large:
+            learn(draw_problems(9000, 6, [seed]), "mirror", [seed], steps=steps)
+
+    setting = {"n": 9000, "k": 6, "runs": len(large), "steps": steps}
+    yield compare("mirror, 32 runs in a batch, n=9000", together, alone, "the same runs one by one", setting, repeats=1)
     seeds = range(64)
     train = partial(learn, draw_problems(n, K, seeds), "as-coded", seeds, steps=500)
     seconds, cpu = measure(train, 1)

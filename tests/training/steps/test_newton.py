@@ -2,6 +2,8 @@ import pytest
 import torch
 
 from parityscope import InvalidInput, Parity, draw_problems, is_face, learn
+from parityscope.training.build import build_model
+from parityscope.training.recipes import RECIPES
 from parityscope.training.steps.log_attention import log_value
 from parityscope.training.steps.newton import independent_columns, newton_direction, pivoted_least_squares
 
@@ -45,6 +47,14 @@ def test_compact_signs_are_the_same_code(monkeypatch):
     compact = learn(problems, "concave", FRESH[:3])
     assert compact.model.positions.dtype == torch.int8
     assert torch.allclose(plain.attention, compact.attention, atol=1e-9)
+
+
+def test_a_batch_that_no_cache_holds_keeps_its_codes_as_bytes():
+    recipe = RECIPES["mirror"].resolved(9000, 6)
+    one, many = (build_model(recipe, 9000, 6, range(count)).positions for count in (1, 32))
+    assert many.dtype == torch.int8
+    assert many.nbytes < 8 * one.nbytes  # 32 runs as they are would take 32 times as much
+    assert torch.equal(many[:1].double(), one.sign())
 
 
 def test_c_never_falls():
