@@ -310,7 +310,29 @@ def test_pairs_are_scanned_whenever_the_budget_pays_for_them_and_otherwise_its_s
     assert supports(answered(X, y, budget=0.25)) == {(4, 9)}  # the scan takes 0.1 seconds
     poor = answered(X, y, budget=0.14)
     needed = float(re.search(r"a budget of ([\d.]+) seconds pays for all pairs", poor.skipped)[1])
-    assert supports(answered(X, y, budget=needed + 0.05)) == {(4, 9)}
+    assert supports(answered(X, y, budget=needed)) == {(4, 9)}
+
+
+@pytest.mark.parametrize("budget", [0.0225, 0.024, 0.027])
+def test_nothing_is_promised_of_what_the_budget_left_untested(budget):
+    """The scan of the columns uses the budget up: without a test of what it met it would promise what it missed."""
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(20_000, 60), dtype=np.uint8)
+    assert supports(answered(X, X[:, 5] ^ (random.rand(20_000) < 0.2), budget=budget)) == {(5,)}
+    chance = answered(X, random.randint(2, size=20_000), budget=budget)
+    assert "any parity of at most k" not in chance.guarantee
+
+
+@pytest.mark.parametrize("budget", [0.03, 10])
+def test_a_search_that_its_last_term_ends_says_so(monkeypatch, budget):
+    monkeypatch.setattr(loop, "MOST_TERMS", 2)
+    random = np.random.RandomState(1)
+    X = random.randint(2, size=(20_000, 60), dtype=np.uint8)
+    signs = 1.0 - 2 * X[:, :3]
+    y = random.rand(20_000) < 1 / (1 + np.exp(-signs @ [1.5, 1.0, 1.0]))
+    answer = answered(X, y, budget=budget, max_k=3)
+    why = "the search ends after 2 terms" if budget == 10 else "the budget ends with the last of them"
+    assert answer.skipped == f"not searched given all terms: 1 to 3 columns, since {why}"
 
 
 def test_sizes_that_the_rest_of_a_budget_pays_for_are_scanned():

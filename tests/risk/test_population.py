@@ -1,7 +1,17 @@
 import pytest
 import torch
 
-from parityscope import Cosine, InvalidInput, Parity, ParityTransformer, estimated_risk, population_risk
+from additive_model import AdditiveModel
+from parityscope import (
+    Cosine,
+    InvalidInput,
+    Parity,
+    ParityTransformer,
+    ZigZag,
+    estimated_risk,
+    jittered_risk,
+    population_risk,
+)
 from parityscope.risk import law_of
 
 
@@ -48,3 +58,32 @@ def test_the_sampled_gradient_is_that_of_the_exact_risk_within_its_error():
 def test_confidence_is_a_probability():
     with pytest.raises(InvalidInput, match=r"confidence must lie strictly between 0 and 1, got 1\.5"):
         estimated_risk(ParityTransformer(4, 2), Parity(4, (0, 1)), 10, torch.Generator(), confidence=1.5)
+
+
+class TestExtremes:
+    """What a diverging training or a tiny unit leads to is a sentence, or a number that claims no bound."""
+
+    def test_a_temperature_that_scores_cannot_be_divided_by_is_a_sentence(self):
+        with pytest.raises(InvalidInput, match="temperature must be at least 1e-300"):
+            ParityTransformer(10, 2, temperature=5e-324)
+
+    @pytest.mark.parametrize("n", [10, 100])
+    def test_weights_that_are_no_numbers_leave_no_bound(self, n):
+        weights = torch.linspace(0.01, 0.03, n, dtype=torch.float64)
+        weights[3] = torch.nan
+        risk = population_risk(AdditiveModel(weights, ZigZag(2)), Parity(n, (0, 1)))
+        assert risk.value.isnan()
+        assert risk.error_bound == torch.inf
+        assert risk.gradient_bound is None
+
+    @pytest.mark.parametrize("weight", [1e200, -1e308])
+    def test_scores_whose_powers_are_no_numbers_are_a_sentence(self, weight):
+        weights = torch.linspace(0.01, 0.03, 10, dtype=torch.float64)
+        weights[3] = weight
+        with pytest.raises(InvalidInput, match=r"scores reach 1\.0e\+\d+: the engines take them up to 1e\+100"):
+            population_risk(AdditiveModel(weights, ZigZag(2)), Parity(10, (0, 1)))
+
+    def test_a_jittered_risk_of_what_is_no_number_is_a_sentence(self):
+        weights = torch.full((100,), torch.nan, dtype=torch.float64)
+        with pytest.raises(InvalidInput, match="a jittered risk needs finite weights"):
+            jittered_risk(AdditiveModel(weights, ZigZag(2)), Parity(100, (0, 1)))

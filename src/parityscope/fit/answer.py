@@ -407,11 +407,21 @@ class _Telling:
             for k, left in self.diary.left_out.items()
             if k not in self.diary.complete
         }
+        if why := self._why_the_last_term_ends_it():
+            sizes = {k for k in self.known.sizes if k not in self.diary.complete and not self.known.hopeless(k)}
+            return f"not searched given all terms: {promise.counted(promise.sizes_text(sizes), 'column')}, since {why}"
         stopped = "this machine is too slow: the clock stopped the search" * self.diary.budget.stopped_by_clock
-        if self.diary.full:
-            stopped = f"after {len(self.known.accepted)} terms the search ends"
-        early = bool(unfinished) and self.diary.found_after is not None and self.diary.budget.left > 0
-        return promise.skipped_sentence(unfinished, stopped=stopped, early=early, pairs=self.diary.pairs_budget)
+        early = self.diary.found_after is not None and self.diary.budget.left > 0
+        since = "only a part of the budget is spent once a term is found" * early
+        return promise.skipped_sentence(unfinished, stopped=stopped, since=since, pairs=self.diary.pairs_budget)
+
+    def _why_the_last_term_ends_it(self) -> str:
+        """Say why sizes were not searched to the end given all terms; empty where that has other reasons."""
+        known, diary = self.known, self.diary
+        if diary.full and any(k not in diary.complete and not known.hopeless(k) for k in known.sizes):
+            return f"the search ends after {len(known.accepted)} terms"
+        ends = bool(known.accepted) and diary.budget.spent >= diary.budget.seconds
+        return "the budget ends with the last of them" if ends and not diary.complete and not diary.reached else ""
 
     def _why_nothing(self, skipped: str) -> str:
         known, table, rows = self.known, self.known.table, self.known.rows

@@ -28,6 +28,7 @@ from parityscope.fit.interactions.interaction import (
 )
 from parityscope.fit.solvers.scan import BitSet
 
+TESTED = 8  # the strongest of a scan: all pay for the whole scan, so that testing several costs nothing
 _OWN_SHARE = 0.6  # of alpha, with k given; smaller sets are looked for first, as what the k columns must go beyond
 _SMALLER = 2  # columns: so large are the sets that come before a given k
 _TEST_SECONDS, _ROW_SECONDS = 4e-4, 2e-8  # nominal, of a test, and per row and column of a regression
@@ -236,7 +237,13 @@ class Known:
 
     def test_seconds(self, proposed: BitSet) -> float:
         """Return the nominal seconds of a test: thresholds are moved, and a regression has the model's columns."""
-        thresholds = sum(self.table.bits[i].threshold is not None for i in proposed.bits)
+        return self._test_seconds(sum(self.table.bits[i].threshold is not None for i in proposed.bits))
+
+    def tests_seconds(self, k: int) -> float:
+        """Return the nominal seconds of all tests of a scan of k columns, at most."""
+        return TESTED * self._test_seconds(k * any(bit.threshold is not None for bit in self.table.bits))
+
+    def _test_seconds(self, thresholds: int) -> float:
         work = _ROW_WORK + _THRESHOLD_WORK * thresholds + len(self.model_features())
         return _TEST_SECONDS + _ROW_SECONDS * self.rows * work
 

@@ -15,14 +15,13 @@ import numpy as np
 from parityscope.fit.clock import Diary
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.interactions.interaction import Candidate, Solver
-from parityscope.fit.known import Known
+from parityscope.fit.known import TESTED, Known
 from parityscope.fit.sampling import Sampler
 from parityscope.fit.solvers import scan, walsh
 from parityscope.fit.solvers.elimination import Eliminator, sample_seconds
 from parityscope.fit.solvers.scan import BitSet, Scanner
 
 MOST_TERMS = 40  # a target that needs more is not a matter of a few interactions
-_TESTED = 8  # the strongest of a scan: all pay for the whole scan, so that testing several costs nothing
 _EQUATIONS_SHARE = 0.05  # of the budget, for a parity without noise before anything is scanned
 _MOST_EQUATIONS = 6000  # columns
 # Of the budget, for one complete scan before samples are considered. Columns and pairs come first whatever they cost,
@@ -117,20 +116,24 @@ def scan_size(known: Known, diary: Diary, scanner: Scanner, k: int, cost: float)
     with threads(None if cost > _LONG else 1):
         found = scanner.strongest(k, known.residuals, known.variance)
     budget.charge(cost)
-    if consider(known, diary, "exhaustive", found, started):
-        return True
-    diary.complete.add(k)
-    return False
+    accepted = consider(known, diary, "exhaustive", found, started)
+    if accepted is False:
+        diary.complete.add(k)
+    return bool(accepted)
 
 
-def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitSet], started: float) -> bool:
-    """Test the strongest proposals, and accept the first that is significant; say whether one was."""
+def consider(known: Known, diary: Diary, solver: Solver, proposed: Sequence[BitSet], started: float) -> bool | None:
+    """Test the strongest proposals, and accept the first that is significant; say whether one was.
+
+    The strongest is tested whatever is left of the budget. None says that the budget ended before all were tested, so
+    that nothing may be promised of their size.
+    """
     k = len(proposed[0].bits) if proposed else None
     best: Candidate | None = None
     seen = {one.interaction for one in known.accepted}
-    for one in proposed[:_TESTED]:
-        if diary.budget.left < 0:
-            break
+    for place, one in enumerate(proposed[:TESTED]):
+        if place and diary.budget.left < 0:
+            return None
         candidate = known.test(solver, one)
         diary.budget.charge(known.test_seconds(one))
         if candidate.interaction in seen:
@@ -171,7 +174,9 @@ def _scan(known: Known, diary: Diary, scanner: Scanner) -> bool:
         cost = scan.seconds(bits, k, rows)
         share = _PAIRS_SHARE if k <= 2 else _TRIPLES_SHARE if k == 3 else _LARGER_SHARE
         if cost > min(share * budget.seconds, budget.left) and k > 1:
-            diary.pairs_budget = budget.spent + cost if k == 2 else diary.pairs_budget
+            if k == 2:
+                tests = sum(known.tests_seconds(size) for size in (1, 2) if size not in diary.complete)
+                diary.pairs_budget = budget.spent + cost + tests
             continue
         # One transform has all larger sizes: where it costs less than they do one by one, the first of them takes it.
         if k > 2 and _spectrum_is_cheaper(known, diary, [size for size in sizes if size > 2]):
@@ -197,8 +202,9 @@ def _scan_spectrum(known: Known, diary: Diary, sizes: Sequence[int]) -> bool:
     spectrum = walsh.all_sizes(known.table, known.residuals, known.variance, max(sizes))
     budget.charge(walsh.seconds(len(known.table.bits), known.rows))
     for k in sizes:
-        if consider(known, diary, "exhaustive", spectrum[k], started):
-            return True
+        accepted = consider(known, diary, "exhaustive", spectrum[k], started)
+        if accepted is not False:
+            return bool(accepted)
         diary.complete.add(k)
         started = budget.spent
     return False

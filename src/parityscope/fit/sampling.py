@@ -60,6 +60,7 @@ class Sampler:
     ) -> None:
         self.known, self.diary, self.random, self.scanner, self.solver = known, diary, random, scanner, solver
         self.colliders: dict[int, Collider] = {}
+        self.untested: set[int] = set()  # sizes of which the budget left some unlooked at
         self.sizes = [k for k in known.sizes if not known.hopeless(k)]
 
     @cached_property
@@ -95,7 +96,8 @@ class Sampler:
             met, (rows, factor) = self.met(k), self._balanced
             # The promise allows for the chance of all rows; where these are few, theirs is larger.
             chance = max(0.0, 1 / (factor * math.sqrt(rows.rows)) - 1 / math.sqrt(self.known.rows))
-            self.diary.reached[k] = met / factor + DEVIATIONS * chance if met <= 1 else 2.0  # 2 is for none
+            promised = met <= 1 and k not in self.untested
+            self.diary.reached[k] = met / factor + DEVIATIONS * chance if promised else 2.0  # 2 is for none
             if self.met(k) > self.target(k) and self.known.explained <= 0.96:
                 whole = self._steps(k, whole=True)
                 self.diary.left_out[k] = min((step.seconds for step in whole), default=math.inf)
@@ -175,7 +177,10 @@ class Sampler:
     def _consider(self, solver: Solver, proposed: list[BitSet], started: float) -> bool:
         from parityscope.fit.loop import consider  # the loop calls this module
 
-        return consider(self.known, self.diary, solver, proposed, started)
+        accepted = consider(self.known, self.diary, solver, proposed, started)
+        if accepted is None:
+            self.untested.add(len(proposed[0].bits))
+        return bool(accepted)
 
     def _scan(self, k: int, cost: float) -> bool:
         from parityscope.fit.loop import scan_size  # the loop calls this module

@@ -51,5 +51,7 @@ def jittered_risk(model: nn.Module, problem: Problems, *, width: float = 1e-5, l
     engine = Spectral()
     if (refusal := engine.refuses(job)) is not None:
         raise InvalidInput(f"a jittered risk {refusal.reason}")
+    if not bool(job.runs.weights.isfinite().all()):
+        raise InvalidInput("a jittered risk needs finite weights")
     mean = one_by_one(job, lambda c, mask, pieces: spectral_risk(c, mask, pieces, job.tolerance, jitter=width))
     return risk_of(job, mean, chosen, engine.name)

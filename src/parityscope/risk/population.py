@@ -328,7 +328,7 @@ def _gradient_bound(job: Job, mean: Mean, loss: Loss) -> Tensor | None:
     if mean.by_weight is None or loss.name == "log-correlation":
         return None
     bound = torch.as_tensor(mean.gradient_bound, dtype=torch.float64).expand(len(mean.value))
-    if not bool(bound.isfinite().all()):
+    if not bool(bound.isfinite().all()) or bool(mean.by_weight.isnan().any()):
         return None
     if loss.name == "squared-mean-hinge":
         error = torch.as_tensor(mean.error_bound, dtype=torch.float64)

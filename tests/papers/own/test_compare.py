@@ -93,7 +93,13 @@ def test_a_method_learns_from_enough_examples_and_not_from_four(name, count):
     assert tried(named_method(name), problem, 4, 5).accuracy < 0.99
 
 
-SHOWN = {"K, one step": 2**14, "K, log₂ k rounded steps": 2**15, "log-correlation chain": 2**11}
+SHOWN = {
+    "pairs by search, chain": 64,
+    "pairs by search, tree": 64,
+    "K, one step": 2**14,
+    "K, log₂ k rounded steps": 2**15,
+    "log-correlation chain": 2**11,
+}
 
 
 @pytest.mark.parametrize(("name", "count"), SHOWN.items())
@@ -159,7 +165,7 @@ def test_the_fewest_examples_are_those_with_which_most_fresh_seeds_learn():
     assert said[f"{by_gradients}, 0% noise"] == "(20, 3) MLP, SGD 32,768"
     assert said[f"{by_gradients}, 10% noise"] == "(20, 3) none"
     assert said["(Our question.) Fewest examples from labels alone, without gradients, 0% noise"].endswith(" 32")
-    assert said["(Our question.) Fewest examples where steps are shown, 0% noise"] == "(20, 3) none"
+    assert said["(Our question.) Fewest examples where steps are shown, by gradients, 0% noise"] == "(20, 3) none"
     assert list(said.values())[-1] == "(20, 3) 7.7e+03, needed 32,768"
 
 

@@ -84,7 +84,7 @@ parts (correlation ≥ 0.12) would have been found with probability ≥ 0.99, if
     if not sizes:
         if ended:
             return f"nothing can be promised: {ended}"
-        which = ", ".join(map(str, sorted(found))) or "any number of"
+        which = sizes_text(found) if found else "any number of"
         return (
             f"nothing can be promised: a parity of {counted(which, 'column')}, however strong, might have been missed"
         )
@@ -143,12 +143,12 @@ def counted(many: int | str, what: str) -> str:
 
 
 def skipped_sentence(
-    unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", early: bool = False, pairs: float = 0.0
+    unfinished: Mapping[int, tuple[float, float]], *, stopped: str = "", since: str = "", pairs: float = 0.0
 ) -> str:
     """Return what was not searched and what it would cost, from the correlation that was reached and the seconds.
 
-    `stopped` says why the search was cut short, if it was; with `early` it ended by itself before its budget was used.
-    `pairs` is the budget that would have paid for a scan of all pairs, where this one did not.
+    `stopped` says why the search was cut short, if it was, and `since` why it ended by itself before its budget was
+    used. `pairs` is the budget that would have paid for a scan of all pairs, where this one did not.
 
     >>> skipped_sentence({4: (0.5, 7300.0), 5: (1.0, 9e9), 6: (2.0, 1e15), 7: (2.0, 1e18)})
     'not searched: 4 columns weaker than 0.5 (2 hours), 5 columns with noise (285 years), 6 to 7 columns (longer)'
@@ -159,14 +159,15 @@ def skipped_sentence(
             longer.append(k)
             continue
         which = "" if met > 1 else " with noise" if met == 1 else f" weaker than {met:.2g}"
-        whole = f"; a budget of {time_text(pairs)} pays for all pairs" if k == 2 and pairs else ""
+        enough = max(pairs + 0.05, 1.05 * pairs)  # which text that rounds to tenths, or two digits, does not undo
+        whole = f"; a budget of {time_text(enough)} pays for all pairs" if k == 2 and pairs else ""
         texts.append(f"{counted(k, 'column')}{which} ({time_text(seconds)}{whole})")
         longest = max(longest, seconds)
     if longer:
         some = " with noise" if all(unfinished[k][0] == 1 for k in longer) else ""
         texts.append(f"{sizes_text(longer)} columns{some} (longer)")
-    if early:
-        texts[-1] += ", since little more is spent once a term is found"
+    if since and texts:
+        texts[-1] += f", since {since}"
     if stopped:
         texts.append(f"what else this budget pays for ({stopped})")
     return f"not searched: {', '.join(texts)}" if texts else ""

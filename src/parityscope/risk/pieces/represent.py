@@ -393,6 +393,7 @@ def _matrices() -> tuple[Floats, Floats, Floats]:
 
 
 HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
+_FARTHEST = 1e100  # beyond, a power of a score is no number
 _PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is known of a range serves the next step too
 
 
@@ -402,6 +403,8 @@ def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
     low, high = (np.minimum(c, 0).sum(-1) + b).min(), (np.maximum(c, 0).sum(-1) + b).max()
     if not (math.isfinite(low) and math.isfinite(high)):  # a training that diverges: its risk is no number anyway
         return -1.0, 1.0
+    if max(-low, high) > _FARTHEST:
+        raise InvalidInput(f"scores reach {max(-low, high):.1e}: the engines take them up to {_FARTHEST:.0e}")
     return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
 
 

@@ -97,6 +97,25 @@ def _one_gradient(x: Tensor, y: Tensor, task: Task) -> Answer:
     return Answer(_parity_of(task.n, support), 1, task.n, 2.0 * len(x) * task.n)
 
 
+def _pairs(x: Tensor, y: Tensor, task: Task) -> Answer:
+    """Take every value that is shown for the product of the two earlier ones, or of one and 1, which agrees best."""
+    assert task.steps is not None
+    shown = torch.cat([torch.ones(len(x), 1), 1 - 2 * x, task.steps], 1)
+    pairs, operations = list[tuple[int, int]](), 0.0
+    for end in range(1 + task.n, shown.shape[1]):
+        agreement = (shown[:, :end] * shown[:, end, None]).T @ shown[:, :end]
+        pairs.append(divmod(int(agreement.fill_diagonal_(-math.inf).argmax()), end))
+        operations += float(len(x)) * end**2
+
+    def predict(fresh: Tensor) -> Tensor:
+        made = functional.pad(1 - 2.0 * fresh, (1, 0), value=1.0)
+        for one, other in pairs:
+            made = torch.cat([made, (made[:, one] * made[:, other])[:, None]], 1)
+        return made[:, -1]
+
+    return Answer(predict, multiply_adds=operations)
+
+
 _DECODER_BATCH = 256
 
 
@@ -258,7 +277,9 @@ METHODS: dict[str, Method] = {
     "MLP, SGD": Method(_mlp),
     "sign-SGD, z^k": Method(_sign_sgd),
     "W's decoder": Method(_decoder),
+    "pairs by search, chain": Method(_pairs, "labels and a chain"),
     "W's decoder, chain": Method(_decoder, "labels and a chain"),
+    "pairs by search, tree": Method(_pairs, "labels and a tree"),
     "K, one step": Method(_k_one_step, "labels and a tree"),
     "K, log₂ k rounded steps": Method(_k_rounded, "labels and a tree"),
     "K, teacher forcing": Method(

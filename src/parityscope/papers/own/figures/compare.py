@@ -254,17 +254,18 @@ def _against_gap(rows: Sequence[_Row]) -> str:
 
 def findings(rows: Sequence[_Row]) -> list[Finding]:
     """Say who needs fewest examples by what is shown and how it learns, and what the Fourier gap says of an MLP."""
-    labels = [row for row in rows if row.config.supervision == "labels"]
-    steps = [row for row in rows if row.config.supervision != "labels"]
-    exact = [row for row in labels if not row.numbers.gradient_steps]
-    by_gradients = [row for row in labels if row.numbers.gradient_steps]
+    groups = {
+        f"{shown}, {how}": [
+            row
+            for row in rows
+            if (row.config.supervision == "labels") == alone and (row.numbers.gradient_steps > 0) == by_gradients
+        ]
+        for shown, alone in (("from labels alone", True), ("where steps are shown", False))
+        for how, by_gradients in (("without gradients", False), ("by gradients", True))
+    }
     return [
-        Finding(f"(Our question.) Fewest examples{how}, {noise:.0%} noise", _best(some, noise))
-        for how, some in (
-            (" from labels alone, without gradients", exact),
-            (" from labels alone, by gradients", by_gradients),
-            (" where steps are shown", steps),
-        )
+        Finding(f"(Our question.) Fewest examples {which}, {noise:.0%} noise", _best(some, noise))
+        for which, some in groups.items()
         for noise in _NOISES
     ] + [
         Finding(
