@@ -10,6 +10,7 @@ from parityscope import (
     ZigZag,
     estimated_risk,
     jittered_risk,
+    population_accuracy,
     population_risk,
 )
 from parityscope.risk import law_of
@@ -87,3 +88,14 @@ class TestExtremes:
         weights = torch.full((100,), torch.nan, dtype=torch.float64)
         with pytest.raises(InvalidInput, match="a jittered risk needs finite weights"):
             jittered_risk(AdditiveModel(weights, ZigZag(2)), Parity(100, (0, 1)))
+
+    @pytest.mark.parametrize("count", [population_accuracy, population_risk])
+    def test_scores_too_wide_to_cut_a_wave_are_left_to_enumeration(self, count):
+        # One piece per unit of score would take gigabytes here.
+        weights = 1e8 * torch.rand(12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        model, problem = AdditiveModel(weights, Cosine()), Parity(12, (0, 1))
+        found = count(model, problem, engine="auto")
+        assert found.engine in ("enumerate", "closed-form")
+        assert found.error_bound <= 1
+        with pytest.raises(InvalidInput, match="20,000 wide"):
+            count(model, problem, engine="split")

@@ -27,6 +27,7 @@ from parityscope.risk.pieces.pieces import Pieces
 from parityscope.risk.pieces.represent import exact_pieces, loss_pieces, score_range, sign_pieces
 
 MERGE = 1e-13  # weights this close, relative to the largest, count as equal
+_WIDEST = 20_000.0  # of scores behind a curved readout: a million would take gigabytes of pieces, and minutes
 _FIT = 0.02  # seconds: the share of a fit that one of many calls pays
 
 
@@ -76,6 +77,13 @@ class Job:
         """An interval with whole ends that holds every score."""
         assert self.score is not None
         return score_range(self.score.weights, self.score.offset)
+
+    @cached_property
+    def span(self) -> float:
+        """How wide the scores are over which a curved readout is cut into pieces; 0 where there is none to cut."""
+        assert self.score is not None
+        low, high = self.reach
+        return high - low if self.score.readout.piecewise_linear() is None else 0.0
 
     @cached_property
     def distinct(self) -> int:
@@ -154,6 +162,8 @@ class OnPieces(Engine):
             return NEEDS_A_SCORE
         if not job.frozen:
             return Refusal("needs a frozen readout")
+        if job.span > _WIDEST:
+            return Refusal(f"cuts a curved readout into pieces over scores {_WIDEST:,.0f} wide at most", too_large=True)
         if job.loss is None and job.pieces is None:
             return Refusal("needs a readout whose sign changes at known places (`sign_equivalent`)")
         if self.fair_bits and job.law.bias != 0.5:

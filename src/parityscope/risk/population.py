@@ -282,7 +282,8 @@ def population_accuracy(model: nn.Module, problem: Problems, *, engine: str = "a
     job = Job(model, law_of(problem), None, _positive(tolerance))
     with torch.no_grad():
         mean, name = answer(job, engine)
-        return Risk(_value(job, mean), _bound(job, mean), name, mean.bound_is)
+        bound = _bound(job, mean)
+        return Risk(_value(job, mean), bound.clamp(max=1.0).where(bound.isfinite(), bound), name, mean.bound_is)
 
 
 def seconds_to_count(model: nn.Module, problem: Problems) -> float:
