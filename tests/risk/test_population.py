@@ -77,12 +77,16 @@ class TestExtremes:
         assert risk.error_bound == torch.inf
         assert risk.gradient_bound is None
 
-    @pytest.mark.parametrize("weight", [1e200, -1e308])
-    def test_scores_whose_powers_are_no_numbers_are_a_sentence(self, weight):
-        weights = torch.linspace(0.01, 0.03, 10, dtype=torch.float64)
-        weights[3] = weight
-        with pytest.raises(InvalidInput, match=r"scores reach 1\.0e\+\d+: the engines take them up to 1e\+100"):
-            population_risk(AdditiveModel(weights, ZigZag(2)), Parity(10, (0, 1)))
+    @pytest.mark.parametrize("weight", [1e200, -1e308, torch.inf])
+    def test_scores_whose_powers_are_no_numbers_end_their_own_run_alone(self, weight):
+        weights = torch.linspace(0.01, 0.03, 10, dtype=torch.float64).repeat(2, 1)
+        alone = population_risk(AdditiveModel(weights[0], ZigZag(2)), Parity(10, (0, 1)))
+        weights[1, 3] = weight
+        risk = population_risk(AdditiveModel(weights, ZigZag(2)), Parity(10, (0, 1)))
+        assert risk.value[1].isnan()
+        assert risk.error_bound[1] == torch.inf
+        assert float(risk.value[0]) == pytest.approx(float(alone.value), abs=1e-12)
+        assert risk.error_bound[0] < 1e-9
 
     def test_a_jittered_risk_of_what_is_no_number_is_a_sentence(self):
         weights = torch.full((100,), torch.nan, dtype=torch.float64)

@@ -61,8 +61,21 @@ class RunMean(NamedTuple):
     gradient_bound: float = math.inf  # on every entry; infinite where none is proved
 
 
+_FARTHEST = 1e100  # a power of a score beyond it is no number
+
+
+def out_of_range(weights: Float[Tensor, "*#runs n"], offset: Float[Tensor, "*#runs"]) -> Bool[Tensor, ...]:
+    """Return which runs have diverged: their scores are no numbers, or too large to be raised to a power.
+
+    >>> out_of_range(torch.tensor([[0.5, 1.0], [1e30, 1.0], [torch.nan, 1.0]]), torch.tensor([0.0, 1e30, 0.0]))
+    tensor([False, False,  True])
+    """
+    # Single precision ends below 1e100, and there such a number is infinite already.
+    return ~(weights.detach().abs().sum(-1) + offset.detach().abs() <= min(_FARTHEST, torch.finfo(weights.dtype).max))
+
+
 class Runs(NamedTuple):
-    """What an engine works on: weights, offset and hidden mask of every run."""
+    """What an engine works on: weights, offset and hidden mask of every run; a run that diverged has no numbers."""
 
     weights: Float[Tensor, "runs n"]
     offset: Float[Tensor, " runs"]
@@ -76,6 +89,7 @@ class Runs(NamedTuple):
         shape = torch.Size(np.broadcast_shapes(score.weights.shape[:-1], score.offset.shape, law.mask.shape[:-1]))
         weights = score.weights.expand(*shape, law.n).reshape(-1, law.n)
         offset = score.offset.to(weights.dtype).expand(shape).reshape(-1)
+        weights = weights.masked_fill(out_of_range(weights, offset)[:, None], torch.nan)
         mask = law.mask.to(weights.device).expand(*shape, law.n).reshape(-1, law.n)
         return cls(weights, offset, mask, shape)
 

@@ -31,6 +31,7 @@ from parityscope.models.additive import AdditiveScore
 from parityscope.models.readouts import Analytic, Peaked, PiecewiseLinear, Readout
 from parityscope.risk.engines.subsets import Floats
 from parityscope.risk.losses import AnyLoss, Loss, as_loss
+from parityscope.risk.means import out_of_range
 from parityscope.risk.pieces.agreement import check_analytic, check_linear, check_signs, values_at_some_scores
 from parityscope.risk.pieces.pieces import (
     TIE,
@@ -393,18 +394,20 @@ def _matrices() -> tuple[Floats, Floats, Floats]:
 
 
 HINGE_POWERS = {"hinge": 1, "squared-mean-hinge": 1, "squared-hinge": 2}
-_FARTHEST = 1e100  # beyond, a power of a score is no number
 _PER_UNIT = 4  # ends of a range are multiples of a quarter, so that what is known of a range serves the next step too
 
 
 def score_range(weights: Tensor, offset: Tensor) -> tuple[float, float]:
-    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j."""
-    c, b = weights.detach().cpu().numpy(), offset.detach().cpu().numpy()
-    low, high = (np.minimum(c, 0).sum(-1) + b).min(), (np.maximum(c, 0).sum(-1) + b).max()
-    if not (math.isfinite(low) and math.isfinite(high)):  # a training that diverges: its risk is no number anyway
+    """Return an interval whose ends are multiples of ¼ and that holds every score S = offset + Σ_j weights_j x_j.
+
+    Runs that diverge have a risk that is no number anyway, and do not count.
+    """
+    kept = ~out_of_range(weights, offset).cpu().numpy()
+    if not kept.any():
         return -1.0, 1.0
-    if max(-low, high) > _FARTHEST:
-        raise InvalidInput(f"scores reach {max(-low, high):.1e}: the engines take them up to {_FARTHEST:.0e}")
+    c, b = weights.detach().cpu().numpy(), offset.detach().cpu().numpy()
+    lows, highs = np.minimum(c, 0).sum(-1) + b, np.maximum(c, 0).sum(-1) + b
+    low, high = lows[kept].min(), highs[kept].max()
     return math.floor((low + TIE / 2) * _PER_UNIT) / _PER_UNIT, math.ceil((high - TIE / 2) * _PER_UNIT) / _PER_UNIT
 
 
