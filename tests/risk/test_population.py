@@ -85,7 +85,7 @@ class TestExtremes:
         risk = population_risk(AdditiveModel(weights, ZigZag(2)), Parity(10, (0, 1)))
         assert risk.value[1].isnan()
         assert risk.error_bound[1] == torch.inf
-        assert float(risk.value[0]) == pytest.approx(float(alone.value), abs=1e-12)
+        assert risk.value[0].item() == pytest.approx(alone.value.item(), abs=1e-12)
         assert risk.error_bound[0] < 1e-9
 
     def test_a_jittered_risk_of_what_is_no_number_is_a_sentence(self):
