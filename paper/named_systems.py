@@ -52,16 +52,16 @@ def engines(evidence: Evidence) -> Named:
 
 
 def lattice(evidence: Evidence) -> Named:
-    """What the lattice proves of a value and of a gradient, how wrong it really is, and how quick the exact engine."""
+    """What lattice and series prove of a value and of a gradient, how wrong it is, and how quick the exact engine."""
     stored, split = evidence.certified(), evidence.benchmark("risk", "split n=24")
-    large, beside = stored["large"], stored["beside"]
     table = [
         [
+            name,
             str(one["n"]),
-            *(power(one[name]) if name in one else NONE for name in ("proved", "error")),
-            *(power(one[name]) if name in one else NONE for name in ("proved_gradient", "gradient_error")),
+            *(power(one[error]) if error in one else NONE for error in ("proved", "error")),
+            *(power(one[error]) if error in one else NONE for error in ("proved_gradient", "gradient_error")),
         ]
-        for one in (beside, large)
+        for name, one in (("lattice", stored["beside"]), ("lattice", stored["large"]), ("spectral", stored["series"]))
     ]
     return Named({"split.ratio": decimal(split["ratio"], 1), "split.n": str(split["setting"]["n"])}, {"lattice": table})
 
