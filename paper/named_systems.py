@@ -266,7 +266,12 @@ def verdicts(evidence: Evidence) -> Named:
     def statements(paper: str, *verdicts: str) -> list[list[str]]:
         chosen = [claim for claim in claims if claim.paper == paper and claim.verdict in verdicts]
         return [
-            [_name(claim.id), claim.verdict, *(typeset(_spelled(text)) for text in (claim.statement, claim.number))]
+            [
+                _name(claim.id),
+                claim.verdict,
+                typeset(_spelled(claim.statement)),
+                _IN_THE_TEXT.get(claim.id) or typeset(_spelled(claim.number)),
+            ]
             for claim in chosen
         ]
 
@@ -285,6 +290,10 @@ def verdicts(evidence: Evidence) -> Named:
             "claims.K": statements("K", *VERDICTS),
         },
     )
+
+
+# Whose numbers are a whole section.
+_IN_THE_TEXT = {"H1-theorem-5": "descents proved to end in strict local minima: @outcomes, @ends and the text"}
 
 
 def _name(claim_id: str) -> str:
