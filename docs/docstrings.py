@@ -1,4 +1,4 @@
-"""For the API reference: the docstrings here are plain text with doctests; make markdown of them."""
+"""For the API reference: makes markdown of docstrings, which are plain text with doctests; public names come first."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ class PlainDocstrings(griffe.Extension):
         """Rewrite the docstring of one object."""
         if obj.docstring:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+    def on_module(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Put what `import parityscope` gives before everything else of a module."""
+        if mod is not mod.package:
+            public = [str(name) for name in mod.package.exports or ()]
+            here = [name for name in public if name in mod.members and not mod.members[name].is_alias]
+            mod.exports = here or None  # none: all in the order of the source
 
 
 def as_markdown(text: str) -> str:

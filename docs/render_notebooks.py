@@ -25,6 +25,7 @@ PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
 img {{ max-width: 100%; background: white; border-radius: 4px; }}
+table {{ display: block; overflow-x: auto; }}
 pre {{ overflow-x: auto; padding: .8rem; border: 1px solid #8884; border-radius: 4px; font-size: 13px; }}
 .paragraph {{ display: block; margin: .8rem 0; }}
 .said {{ border-left: 4px solid #2a8; padding: .2rem 1rem; margin: 1rem 0; }}

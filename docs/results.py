@@ -35,6 +35,7 @@ from parityscope.papers.rendering import (
 )
 from parityscope.papers.results import stored_claims, stored_rows
 from parityscope.records import Row, Store
+from parityscope.records.row import PROCESSOR_SECONDS
 
 PAGES = Path(__file__).parent
 QUOTING = (
@@ -148,7 +149,7 @@ def origin_of(rows: Sequence[Row[Any, Any]], scale: Scale) -> dict[str, Any]:
 
 def origin_lines(origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence about where the numbers of a page come from, and a warning if they are not to be quoted."""
-    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    versions = ", ".join(f"{name} {one}" for name, one in origin["versions"].items() if name != PROCESSOR_SECONDS)
     command = f"parityscope reproduce --scale {origin['scale']}"
     yield f"Written by `make docs-results` from `{command}`, finished on {origin['finished']} ({versions}).\n"
     if origin["scale"] == "smoke":

@@ -52,16 +52,16 @@ def engines(evidence: Evidence) -> Named:
 
 
 def lattice(evidence: Evidence) -> Named:
-    """What the lattice proves of a value and of a gradient, how wrong it really is, and how quick the exact engine."""
+    """What lattice and series prove of a value and of a gradient, how wrong it is, and how quick the exact engine."""
     stored, split = evidence.certified(), evidence.benchmark("risk", "split n=24")
-    large, beside = stored["large"], stored["beside"]
     table = [
         [
+            name,
             str(one["n"]),
-            *(power(one[name]) if name in one else NONE for name in ("proved", "error")),
-            *(power(one[name]) if name in one else NONE for name in ("proved_gradient", "gradient_error")),
+            *(power(one[error]) if error in one else NONE for error in ("proved", "error")),
+            *(power(one[error]) if error in one else NONE for error in ("proved_gradient", "gradient_error")),
         ]
-        for one in (beside, large)
+        for name, one in (("lattice", stored["beside"]), ("lattice", stored["large"]), ("spectral", stored["series"]))
     ]
     return Named({"split.ratio": decimal(split["ratio"], 1), "split.n": str(split["setting"]["n"])}, {"lattice": table})
 
@@ -266,7 +266,12 @@ def verdicts(evidence: Evidence) -> Named:
     def statements(paper: str, *verdicts: str) -> list[list[str]]:
         chosen = [claim for claim in claims if claim.paper == paper and claim.verdict in verdicts]
         return [
-            [_name(claim.id), claim.verdict, *(typeset(_spelled(text)) for text in (claim.statement, claim.number))]
+            [
+                _name(claim.id),
+                claim.verdict,
+                typeset(_spelled(claim.statement)),
+                _IN_THE_TEXT.get(claim.id) or typeset(_spelled(claim.number)),
+            ]
             for claim in chosen
         ]
 
@@ -285,6 +290,10 @@ def verdicts(evidence: Evidence) -> Named:
             "claims.K": statements("K", *VERDICTS),
         },
     )
+
+
+# Whose numbers are a whole section.
+_IN_THE_TEXT = {"H1-theorem-5": "descents proved to end in strict local minima: @outcomes, @ends and the text"}
 
 
 def _name(claim_id: str) -> str:

@@ -19,6 +19,7 @@ from evidence import PROJECT, Evidence
 
 from parityscope.core.files import write_atomically
 from parityscope.papers.h1.descents import Ends
+from parityscope.papers.h1.trainings import FIGURE_2, SEPARATE, coded_heads
 from parityscope.papers.rendering import tallies, whose
 from parityscope.papers.w.figures.samples import FOUR_HEADS
 from parityscope.papers.w.settings import ANSWER, CHAIN, cells_by
@@ -31,7 +32,7 @@ _NO_MEASUREMENT = re.compile(
     r"2ⁿ|2\^\(n/2\)|\bk [=≤] \d+|\b\d?k\b( − 1)?|\bn\^\(k−1\)|\d?⌈[^⌉]*⌉|±1|1/n|3\.1\d\+?|n = [\d ⁵]+|"
     r"Qwen2-7B|GSM8K|parity5\+5|A = 0|(near|exactly|risk|gradient) 0\b|risk 1\b|\(\d[\d ]*, \d+\)|risk to 0\b|"
     r"N = [\d ]+|\d+ minutes|where 1 % is allowed|99 % of all inputs|95 % interval|10⁻⁹|2⁴⁰|about 20 bits|GF\(2\)|"
-    r"800 rows, 60 columns|15 % of the labels|exit code 2"
+    r"800 rows and 60 columns|15 % of the labels|exit code 2"
 )
 
 
@@ -44,18 +45,38 @@ class Quote(NamedTuple):
 
 def quotes(evidence: Evidence) -> list[Quote]:
     """Return every piece with measured numbers, as the rows have it now."""
-    return [quote for section in (_heads, _concave, _chain, _fit, _verdicts) for quote in section(evidence)]
+    return [quote for section in (_film, _heads, _concave, _chain, _fit, _verdicts) for quote in section(evidence)]
 
 
 def _figure(name: str) -> str:
     return f"`parityscope reproduce {name} --scale reference`"
 
 
+def _film(evidence: Evidence) -> Iterator[Quote]:
+    films = {row.config.training.recipe.name: row for row in evidence.rows("heads-lock-on")}
+    slow = coded_heads(20, SEPARATE, *FIGURE_2["reference"])
+    (longer,) = (row for row in evidence.rows("H1-figure-2") if row.config.training == slow)
+    usual = films["as-coded"].config.training.recipe
+    assert slow.recipe.learning_rate == 2 * usual.learning_rate
+    written, coded, ours, later = (
+        row.numbers.learned for row in (films["as-written"], films["as-coded"], films["bounded"], longer)
+    )
+    yield Quote(
+        f"Of {len(ours)} seeds, {sum(written)}, {sum(coded)} and {sum(ours)} learn; at twice the code's rate, in "
+        f"{slow.recipe.steps} steps for its {usual.steps}, {sum(later)} of {len(later)} do",
+        f"{_figure('heads-lock-on')} and {_figure('H1-figure-2')}",
+    )
+
+
 def _heads(evidence: Evidence) -> Iterator[Quote]:
     rows = [row for row in evidence.rows("H1-where-it-ends") if isinstance(row.config, Ends)]
     ended = [one for row in rows for one in row.numbers.in_strict_minimum]
-    text = f"{sum(ended)} of {len(ended)} of its own starts descent ends in a strict local minimum"
-    yield Quote(text, _figure("H1-where-it-ends"))
+    sizes = sorted({row.config.n for row in rows})
+    yield Quote(
+        f"at n = {sizes[0]} to {sizes[-1]} and temperature 1/n, {sum(ended)} of {len(ended)} descents from its own "
+        "starts end in a strict local minimum",
+        _figure("H1-where-it-ends"),
+    )
 
 
 def _concave(evidence: Evidence) -> Iterator[Quote]:
@@ -105,11 +126,11 @@ def _verdicts(evidence: Evidence) -> Iterator[Quote]:
         f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own", source
     )
     names = {
-        "H1": "H1's {}, ",
-        "H2": "H2's {} (our reading) ",
-        "W": "W's {}, ",
-        "K": "K's {}, ",
-        "our own": "our own {}, ",
+        "H1": "H1's {} statements, ",
+        "H2": "H2's {} statements (in our reading), ",
+        "W": "W's {} statements, ",
+        "K": "K's {} statements, ",
+        "our own": "our own {} statements, ",
     }
     for tally in tallies(claims):
         if tally.name in names:

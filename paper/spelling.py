@@ -113,14 +113,17 @@ def typeset(text: str) -> str:
 
     >>> typeset("4e-99 of d^{11+ε}, 0e+00 at 2^n; e_{j,b}, γ_p(1)")
     '4·10#super[−99] of d#super[11+ε], 0 at 2#super[n];; e#sub[j,b], γ#sub[p];(1)'
+    >>> typeset("n^(-1/2) of 1e-05, below 2.1e-05")
+    'n#super[−1/2] of 10#super[−5], below 2.1·10#super[−5]'
     """
 
     def raised(found: re.Match[str]) -> str:
-        return f"#super[{(found[1] or found[2]).replace('-', '−')}]"
+        return f"#super[{(found[1] or found[2] or found[3]).replace('-', '−')}]"
 
     apostrophes = re.sub(r"(?<=\w)'", "’", re.sub(r"\b0e\+00\b", "0", text))
     tens = re.sub(r"(?<=\d)e([+-]?)0*(\d+)\b", lambda one: f"·10^{one[1].replace('+', '')}{one[2]}", apostrophes)
-    powers = re.sub(r"\^(?:\{(.*?)\}|(⌈.*?⌉|[+-]?[\w.]+))", raised, plain(re.sub(r"\b1·(?=10\^)", "", tens)))
+    bare = plain(re.sub(r"(?<![\d.])1·(?=10\^)", "", tens))
+    powers = re.sub(r"\^(?:\{(.*?)\}|\(([^()]*)\)|(⌈.*?⌉|[+-]?[\w.]+))", raised, bare)
     below = re.sub(r"\\_(?:\{(.*?)\}|([a-zα-ω∞])(?!\w))", lambda one: f"#sub[{one[1] or one[2]}]", powers)
     # A semicolon ends what Typst would otherwise read on: a bracket behind an index is no argument of it.
     return re.sub(r"(?<!\\)\](?=[;(])", "];", below)

@@ -22,6 +22,7 @@ def test_the_citation_is_of_this_version_and_these_papers():
     described = json.loads((ROOT / "codemeta.json").read_text())
     assert (described["version"], described["dateModified"]) == (CITATION["version"], str(CITATION["date-released"]))
     assert {reference["url"] for reference in CITATION["references"]} == set(described["referencePublication"])
+    assert described["softwareRequirements"] == [one.partition(">")[0] for one in PROJECT["dependencies"]]
     assert CITATION["cff-version"] == "1.2.0"
     assert all(CITATION[field] for field in ("title", "message", "authors", "abstract", "keywords"))
     papers = (ROOT / "docs" / "reference" / "papers.md").read_text()

@@ -137,8 +137,12 @@ def test_a_number_without_a_name_stops_the_build(built):
 def test_the_certified_errors_are_those_of_the_code(part):
     certified = part("certified")
     stored = json.loads(certified.STORED.read_text())
-    for name, n in (("large", certified.LARGE), ("beside", certified.BESIDE_SPLIT)):
-        again = certified.certified(n)
+    every = {
+        "series": certified.by_series(certified.LARGE),
+        "large": certified.certified(certified.LARGE),
+        "beside": certified.certified(certified.BESIDE_SPLIT),
+    }
+    for name, again in every.items():
         for error in ("proved", "proved_gradient"):
             assert again[error] == pytest.approx(stored[name][error], rel=0.02)
     assert again["error"] <= again["proved"]

@@ -153,9 +153,9 @@ def row_of(method, noise, *, supervision="labels", steps=1, **numbers):
 
 def test_the_fewest_examples_are_those_with_which_most_fresh_seeds_learn():
     rows = [
-        row_of("GF(2) elimination", 0.0, steps=0, examples=32, accuracy=(1, 1, 1)),
+        row_of("GF(2) elimination", 0.0, steps=0, examples=32, accuracy=(1, 1, 1), multiply_adds=2e4),
         row_of("lucky", 0.0, examples=64, accuracy=(0.5, 0.5, 1)),
-        row_of("MLP, SGD", 0.0, examples=32768, accuracy=(1, 1, 0.98)),
+        row_of("MLP, SGD", 0.0, examples=32768, accuracy=(1, 1, 0.98), multiply_adds=3e5),
         row_of("slow", 0.0, examples=65536, accuracy=(1, 1, 1)),
         row_of("MLP, SGD", 0.1, largest=2**18),
         row_of("shown", 0.0, supervision="labels and a tree", unsuitable="k = 2, 4, 8, … only"),
@@ -167,6 +167,8 @@ def test_the_fewest_examples_are_those_with_which_most_fresh_seeds_learn():
     assert said["(Our question.) Fewest examples from labels alone, without gradients, 0% noise"].endswith(" 32")
     assert said["(Our question.) Fewest examples where steps are shown, by gradients, 0% noise"] == "(20, 3) none"
     assert list(said.values())[-1] == "(20, 3) 7.7e+03, needed 32,768"
+    operations = said["(Our question.) Multiply–adds of one training with that many examples, (20, 3), 0% noise"]
+    assert operations == "GF(2) elimination 2.0e+04; MLP, SGD 3.0e+05; slow not counted"
 
 
 METHOD = """
@@ -223,6 +225,15 @@ def test_a_method_that_answers_wrongly_is_refused_in_a_sentence(returned, said, 
     assert isinstance(result.exception, InvalidInput)
     assert said in str(result.exception)
     assert "--failed" in str(result.exception)
+
+
+def test_a_method_that_raises_is_refused_with_the_line_of_its_file(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def solve(x, y, task):\n    return inner(x)\n\ndef inner(x):\n    return x / 'two'\n"
+    )
+    arguments = ["--own", str(tmp_path / "mine.py"), "--scale", "smoke", "--quiet", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, ["compare", "GF(2) elimination", *arguments])
+    assert f"a method failed in line 5 of {tmp_path / 'mine.py'}, TypeError: " in str(result.exception)
 
 
 def test_an_unknown_method_is_refused():

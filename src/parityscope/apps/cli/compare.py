@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -88,7 +89,9 @@ def compare(
         run_sweep(work, store, launcher_of(workers, None), retry_failed=True, on_progress=on_progress)
     if failures := store.failures(work.configs):
         reason = failures[-1].strip().splitlines()[-1]
-        raise InvalidInput(f"a method failed, {reason} (`parityscope rows {out} --failed` shows where)")
+        lines = re.findall(rf'{re.escape(own[0].name)}", line (\d+)', failures[-1]) if own else []
+        where = f" in line {lines[-1]} of {own[0]}" if own and lines else ""
+        raise InvalidInput(f"a method failed{where}, {reason} (`parityscope rows {out} --failed` shows more)")
     rows = [row for row in store.row_of_each(list(work.configs)) if row is not None]
     write_pictures(drawn(figure.plot, rows), out / "figures", figure.ID)
     if as_json:

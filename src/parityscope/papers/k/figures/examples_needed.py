@@ -241,7 +241,8 @@ _TABLE = table_of(
         ".2f",
     ),
     TableColumn(
-        "right on all 2^d inputs at the largest N", lambda row: sum(one < 1 for one in row.numbers.certified_error[-1])
+        "proved right on all 2^d inputs at the largest N",
+        lambda row: sum(one < 1 for one in row.numbers.certified_error[-1]),
     ),
 )
 
