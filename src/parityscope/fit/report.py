@@ -56,12 +56,10 @@ def report(fitted: TableFit, picture: bytes) -> str:
 
 
 def _term(number: int, term: Term, what: str) -> str:
-    low, high = term.interval
-    interval = f"{term.estimate:+.3g} ({low:.3g} to {high:.3g})"
     beyond = f", beyond effects of {', '.join(' × '.join(part) for part in term.parts)}" if term.parts else ""
     adds = "" if math.isnan(term.adds) else f", adds {term.adds:.2g}"
     heading = f"{number}. {term.kind} of {', '.join(term.columns)}"
-    text = f"{p_text(term.log_p)}{beyond}; estimate {interval}; {term.share:.0%} of what is explained{adds}"
+    text = f"{p_text(term.log_p)}{beyond}; estimate {term.estimated()}; {term.share:.0%} of what is explained{adds}"
     questions = f"questions: {' ⊕ '.join(term.bits)}"
     head = "".join(f"<th>{escape(name)}</th>" for name in (*term.headings, "rows", what, "95 % interval"))
     lines = "".join(
