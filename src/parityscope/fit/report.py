@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from html import escape
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,11 +14,6 @@ from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.files import TableFit
 from parityscope.fit.interactions.terms import Term
-
-if TYPE_CHECKING:
-    from parityscope.fit.files import TableFit
-    from parityscope.fit.interactions.terms import Term
-
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1d2330;
