@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from html import escape
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,11 +14,6 @@ from parityscope.core.drawing import HEAT, colour, new_figure
 from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.files import TableFit
 from parityscope.fit.interactions.terms import Term
-
-if TYPE_CHECKING:
-    from parityscope.fit.files import TableFit
-    from parityscope.fit.interactions.terms import Term
-
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1d2330;
@@ -56,12 +50,10 @@ def report(fitted: TableFit, picture: bytes) -> str:
 
 
 def _term(number: int, term: Term, what: str) -> str:
-    low, high = term.interval
-    interval = f"{term.estimate:+.3g} ({low:.3g} to {high:.3g})"
     beyond = f", beyond effects of {', '.join(' × '.join(part) for part in term.parts)}" if term.parts else ""
     adds = "" if math.isnan(term.adds) else f", adds {term.adds:.2g}"
     heading = f"{number}. {term.kind} of {', '.join(term.columns)}"
-    text = f"{p_text(term.log_p)}{beyond}; estimate {interval}; {term.share:.0%} of what is explained{adds}"
+    text = f"{p_text(term.log_p)}{beyond}; estimate {term.estimated()}; {term.share:.0%} of what is explained{adds}"
     questions = f"questions: {' ⊕ '.join(term.bits)}"
     head = "".join(f"<th>{escape(name)}</th>" for name in (*term.headings, "rows", what, "95 % interval"))
     lines = "".join(

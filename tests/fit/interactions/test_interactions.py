@@ -1,5 +1,7 @@
 """Every interaction: both of two pairs, blocks instead of coin flips, and plain words for what is no parity."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,12 @@ def test_main_effects_are_called_main_effects():
 def test_what_is_no_number_is_refused_by_name(bad):
     with pytest.raises(InvalidInput, match=f"{next(iter(bad))} must"):
         Question(**bad).refuse_if_bad(columns=6)
+
+
+def test_an_estimate_has_as_many_digits_as_its_interval_deserves():
+    random = np.random.RandomState(0)
+    X = random.randint(2, size=(4000, 3))
+    (term,) = ask(Question(), X, (1 - 2 * X[:, 0]) + 0.01 * random.randn(4000), random, measured=True).interactions
+    narrow, wide = (replace(term, estimate=0.2402, interval=(0.2402 - some, 0.2402 + some)) for some in (0.0019, 0.7))
+    assert narrow.estimated() == "+0.2402 (0.2383 to 0.2421)"
+    assert wide.estimated(" log-odds") == "+0.2 log-odds (-0.5 to 0.9)"

@@ -82,7 +82,7 @@ def fit(
     with interruptible("nothing is stored by this command"), Progress(errors(quiet)) as progress:
 
         def searching(share: float, doing: str) -> None:
-            progress.show("searching", round(100 * share), 100, f"% of the budget · {doing}")
+            progress.show("searching", round(100 * share), 100, f"of the budget · {doing}", unit=" %")
 
         fitted = fit_file(
             data,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from parityscope.fit.model import Quality
     from parityscope.fit.saved import Predictions
 
+_A_PERCENT = 0.005  # what rounds to one
+_RARE = 0.2  # where no cell has a larger share, shares have a digit more
+
 
 def show_fit(console: Console, fitted: TableFit, limit: int = 64) -> None:
     """Print what was found in a table: what to know first, every interaction, how sure it all is.
@@ -113,14 +116,14 @@ def _say(console: Console, text: str, style: str = "") -> None:
 
 
 def _show_finding(console: Console, fitted: TableFit, finding: Term, number: int, limit: int) -> None:
-    low, high = finding.interval
     scale = "" if fitted.answer.model.measured else " log-odds"
     adds = (
         "" if math.isnan(finding.adds) or fitted.answer.model.measured else f" · adds {finding.adds:.2g} bits per row"
     )
-    evidence = f"{p_text(finding.log_p)} · {finding.estimate:+.3g}{scale} ({low:.2g} to {high:.2g})"
+    evidence = f"{p_text(finding.log_p)} · {finding.estimated(scale)}"
     heading = f"{number}. {finding.kind} of {', '.join(finding.columns)} · {evidence}"
-    _say(console, f"{heading} · {finding.share:.0%} of what is explained{adds}", "bold")
+    share = f"{finding.share:.0%}" if finding.share >= _A_PERCENT else "under 1%"
+    _say(console, f"{heading} · {share} of what is explained{adds}", "bold")
     if finding.parts:
         _say(console, f"beyond effects of {listed(' × '.join(part) for part in finding.parts)}")
     titles = ("column", "number", "bit")
@@ -142,6 +145,8 @@ def _show_finding(console: Console, fitted: TableFit, finding: Term, number: int
 def _cells(lines: list[dict[str, Any]], second: str, limit: int, *, measured: bool) -> Table:
     """Return the truth table with a bar per line."""
     names = tuple(lines[0]["values"])
+    rare = max((cell["share"] or 0.0 for cell in lines), default=0.0) < _RARE
+    percent = "{:.1%}".format if rare else "{:.0%}".format
     cells = plain_table((*names, "rows", second, ""), left=(*names, ""))
     for cell in lines[:limit]:
         share = cell["share"]
@@ -149,9 +154,13 @@ def _cells(lines: list[dict[str, Any]], second: str, limit: int, *, measured: bo
         if share is None:
             cells.add_row(*values, str(cell["rows"]), "–", "")
             continue
-        interval = f"{cell['low']:.3g} to {cell['high']:.3g}" if measured else f"{cell['low']:.0%}–{cell['high']:.0%}"
+        interval = (
+            f"{cell['low']:.3g} to {cell['high']:.3g}"
+            if measured
+            else f"{percent(cell['low'])}–{percent(cell['high'])}"
+        )
         bar = Text("" if measured else "█" * round(20 * share) + " ", "green" if share > 0.5 else "yellow")
-        shown = f"{share:.3g}" if measured else f"{share:.0%}"
+        shown = f"{share:.3g}" if measured else percent(share)
         cells.add_row(*values, str(cell["rows"]), shown, bar + Text(interval, "dim"))
     if len(lines) > limit:
         cells.caption = f"{len(lines) - limit} more combinations with --json"

@@ -55,12 +55,17 @@ class Progress:
         if self._bars is not None:
             self._bars.stop()
 
-    def show(self, name: str, done: int, total: int, note: str = "", *, seconds_left: float | None = None) -> None:
-        """Show how much of `name` is done; the time left follows from the pace so far unless it is given."""
+    def show(
+        self, name: str, done: int, total: int, note: str = "", *, seconds_left: float | None = None, unit: str = ""
+    ) -> None:
+        """Show how much of `name` is done; the time left follows from the pace so far unless it is given.
+
+        A `unit` such as " %" stands in the place of the total.
+        """
         if seconds_left is None and 0 < done < total:
             seconds_left = (time.monotonic() - self._started) * (total / done - 1)
         left = f"about {_duration(seconds_left)} left" if seconds_left and done < total else ""
-        text = f"{done}/{total} {' · '.join(filter(None, (note, left)))}".rstrip()
+        text = f"{done}{unit or f'/{total}'} {' · '.join(filter(None, (note, left)))}".rstrip()
         if self._bars is not None:
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, note="")

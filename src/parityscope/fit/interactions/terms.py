@@ -80,6 +80,12 @@ class Term:
         """The corrected p-value, 0.0 when it is too small for a float."""
         return math.exp(self.log_p)
 
+    def estimated(self, scale: str = "") -> str:
+        """Return the estimate and its interval, with as many digits as the interval's width deserves."""
+        low, high = self.interval
+        digits = 3 if not 0 < high - low < math.inf else min(max(0, 1 - math.floor(math.log10(high - low))), 12)
+        return f"{self.estimate:+.{digits}f}{scale} ({low:.{digits}f} to {high:.{digits}f})"
+
     def cells(self) -> list[dict[str, Any]]:
         """Return the truth table as `fit --json` lists it."""
         return [
