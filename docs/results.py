@@ -3,7 +3,8 @@
     python docs/results.py reference-output                         # the folder of `make reference`
     python docs/results.py FOLDER --scale smoke --out somewhere     # another scale, another place
 
-Writes claims.md, claims.json, figures.md and figures/*.png, and the tables of the pages that quote them (`QUOTING`).
+Writes claims.md, claims.json, verdicts-changed.md, figures.md and figures/*.png, and the tables of the pages that quote
+them (`QUOTING`).
 Nothing is computed but the pictures.
 """
 
@@ -45,6 +46,7 @@ QUOTING = (
     *sorted((PAGES / "letters").glob("*.md")),
 )
 BLOCK = re.compile(r"(?<=<!-- (claims|figure):begin)([\w *-]*) -->\n.*?(?=<!-- \1:end -->)", flags=re.S)
+BEFORE = PAGES / "verdicts_before.json"  # every verdict of release 0.2.0, and why some are others now
 MOST_TABLE_ROWS = 60
 INTRODUCTION = """\
 Each statement stands as printed, with its hypotheses, beside what was tested and what of that is ours. Its verdict is
@@ -53,7 +55,16 @@ statement of several clauses is judged clause by clause. Nothing fails without a
 confirms; a corrected form is called meant only if the authors' own text shows it; a figure that was not run at the
 paper's own sizes stays open. `parityscope claims` checks all of them, `parityscope claims ID` shows one, `--replay`
 computes its counterexample again ([how to check a claim](../how-to/check-a-claim.md)). That a criterion can come out
-both ways, and that the rules are kept, is [tested on planted worlds](planted.md).
+both ways, and that the rules are kept, is [tested on planted worlds](planted.md). Release 0.2.0 had other rules and
+some other verdicts: [which changed, and why](verdicts-changed.md).
+"""
+CHANGED = """\
+# Verdicts that changed
+
+Release 0.2.0 called a statement *holds in part* where clauses were open, judged figures by rows of other sizes than the
+paper's, and counted misprints as failures. Read again with the papers' texts, these verdicts are others now; all other
+verdicts of that release are the same. Each statement stands on [its page](claims.md) as printed. Written by
+`make docs-results`.
 """
 
 
@@ -128,6 +139,7 @@ def write_results(store: Store, scale: Scale, out: Path) -> list[ClaimNumbers]:
     stored = {**origin, "figures": list(FIGURE_IDS), "claims": [claim.model_dump() for claim in claims]}
     (out / "claims.json").write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     (out / "claims.md").write_text("\n".join(claims_page(claims, origin)) + "\n")
+    (out / "verdicts-changed.md").write_text("\n".join(changed_page(claims)) + "\n")
     (out / "figures.md").write_text("\n".join(figures_page(figures, rows, claims, origin)) + "\n")
     for old in (out / "figures").glob("*.png"):
         old.unlink()
@@ -166,6 +178,37 @@ def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> It
     yield INTRODUCTION
     text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))
     yield re.sub(r"`docs/([\w/-]+)\.md(#[\w-]+)?`", r"[\1](../\1.md\2)", text)
+
+
+def changed_page(claims: Sequence[ClaimNumbers]) -> Iterator[str]:
+    """Yield the lines of the page that says which verdicts of release 0.2.0 changed, and which claims it did not have.
+
+    A changed verdict without a reason in `verdicts_before.json` is an error that names it.
+    """
+    stored = json.loads(BEFORE.read_text())
+    before, why = stored["verdicts"], stored["why"]
+    changed = [
+        one for one in claims if one.id in before and _verdict_of(one) != _RENAMED.get(before[one.id], before[one.id])
+    ]
+    if unsaid := [one.id for one in changed if one.id not in why]:
+        sys.exit(f"say in {BEFORE.name} why the verdict changed: {', '.join(unsaid)}")
+    yield CHANGED
+    rows = [[_linked(one), before[one.id], _verdict_of(one), plain(f"{why[one.id]}.")] for one in changed]
+    yield table_markdown(["statement", "in 0.2.0", "now", "why"], rows)
+    yield f"\nNew since then: {', '.join(_linked(one) for one in claims if one.id not in before)}."
+
+
+_RENAMED = {"holds in part": "in part"}
+
+
+def _verdict_of(claim: ClaimNumbers) -> str:
+    """Return a verdict with what stands beside it, but for lists of sizes."""
+    beside = claim.qualifier.partition(" (")[0]
+    return ", ".join([claim.verdict, *([beside] if beside else [])])
+
+
+def _linked(claim: ClaimNumbers) -> str:
+    return f"[{claim.id}](claims.md#{claim.id})"
 
 
 def figures_page(

@@ -47,6 +47,14 @@ def test_the_counts_on_top_are_those_of_the_table():
     assert f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own" in page
 
 
+def test_the_page_of_changed_verdicts_is_that_of_the_stored_claims(results):
+    page = (RESULTS / "verdicts-changed.md").read_text()
+    assert page == "\n".join(results.changed_page(CHECKED)) + "\n", "run `make docs-results`"
+    unsaid = [one.model_copy(update={"verdict": "fails"}) if one.id == "H1-lemma-15" else one for one in CHECKED]
+    with pytest.raises(SystemExit, match="why the verdict changed: H1-lemma-15"):
+        list(results.changed_page(unsaid))
+
+
 def test_no_page_shows_the_escape_of_an_escape():
     for page in RESULTS.glob("*.md"):
         assert "&&#" not in page.read_text()
@@ -116,6 +124,50 @@ def test_pages_that_quote_say_what_the_stored_claims_and_figures_say(results):
                 lines = old[0].splitlines()[3:]
                 assert lines
                 assert not [line for line in lines if f"\n{line}\n" not in figures], f"{page.name}: `make docs-results`"
+
+
+# What letters say outside of their tables, and the words of a claim, or of the page of figures, that it is taken from.
+IN_LETTERS = {
+    "h1": [
+        ("τ = 0.0662823 (c₁ = 0.663)", "H1-theorem-5", "τ = 0.662823/n"),
+        ("strict minimum with risk 1.78 ", "H1-theorem-5", "provably end at risk 1.78 with its own rate 2.4e-08"),
+        ("at any rate up to 0.2, your η = 2.4·10⁻⁸", "H1-theorem-5", '"proved_up_to_rate": 0.218'),
+        ("of at least 7·10⁻⁹", "H1-theorem-5", "a share of at least 7.6e-09"),
+        ("c₁ = 1.037", "H1-theorem-5", '"259249/1500000"'),  # τ at n = 6
+        ("it is at least 2·10⁻⁷", "H1-theorem-5", '"share_of_starts": 2.7'),
+        ("at rate 0.04 from your start ω = (2.574781762, 2.137607218)", "H1-theorem-5", "(2.574781762, 2.137607218)"),
+        ("within 2·10⁻¹⁰ of it", "H1-theorem-5", "within 2·10⁻¹⁰ of it"),
+        ("minimum of risk 1.3452", "H1-theorem-5", "strict minimum of risk 1.3452"),
+        ("At these 672 starts the mean risk is 2.5", "H1-theorem-5", '"mean_risk_at_start": 2.5'),
+        ("themselves have risk 1.5 ", "H1-proposition-3-transformer", "Eq. (2)'s own class has risk 1.53 at τ = 1/n"),
+        ("the risk is 2.36 ", "H1-lemma-8", "2.36 at b = 0.01"),
+        ("4 at S = 0.75 and −16 at S = 1.75", "H1-lemma-17", "4 at S = 0.75 and −16 at S = 1.75"),
+        ("weight is 0.29, and c₁τ is 0.016", "H1-appendix-a", "weight is 0.29, where c₁τ is 0.016"),
+        ("16 of 16 seeds each at n = 12, 20 and 100", "H1-remark-9", "at n = 12, 20, 100 on 16/16"),
+        ("62 of 64 at temperatures below 1", "figures.md", "repaired 62/64"),
+    ],
+    "h2": [],
+    "k": [
+        ("7 of 16 seeds learn", "K-theorem-7", "131,072 examples 7/16"),
+        ("14 of 16 do", "K-theorem-7", "524,288 examples 14/16"),
+        ("a score above 0.4", "K-figure-5", "a score above 0.4"),
+    ],
+    "w": [("while k ≤ 0.41n", "W-lemma-31", "k ≤ 0.41n")],
+}
+MEASURED = re.compile(r"\d+ of \d+|\d+\.\d+|\d·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+
+
+@pytest.mark.parametrize("letter", IN_LETTERS)
+def test_a_letter_says_the_numbers_of_the_claims(results, letter):
+    prose = results.BLOCK.sub(" ", (PAGES / "letters" / f"{letter}.md").read_text())
+    stored = {claim["id"]: json.dumps(claim, ensure_ascii=False) for claim in STORED["claims"]}
+    stored["figures.md"] = (RESULTS / "figures.md").read_text()
+    for words, source, taken_from in IN_LETTERS[letter]:
+        assert taken_from in stored[source]
+        assert words in prose
+        prose = prose.replace(words, " ")
+    settings = r"arXiv [\d.v]+|b = 0\.01( and rate 0\.01)?"
+    assert MEASURED.findall(re.sub(settings, " ", prose)) == [], "say where it is taken from"
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,7 @@ def test_claims_are_well_formed(claim_id):
     assert not claim.misprint or claim.corrected, "what the authors meant is judged too"
     assert set(claim.replay or ()) <= {clause.quantity for clause in claim.clauses}
     assert any(not clause.corrected for clause in claim.clauses)
+    assert claim.sizes is not None or "-figure-" not in claim_id, "rows of other sizes decide nothing"
     assert claim.proof is None or (ROOT / page_of(claim.proof).partition("#")[0]).is_file()
 
 
@@ -225,7 +226,8 @@ def test_statements_of_papers_are_quoted(claim_id):
 @pytest.mark.parametrize("claim_id", CLAIM_IDS)
 def test_criteria_are_well_formed(claim_id):
     (claim,) = named_claims([claim_id])
-    assert len({(clause.quantity, clause.says) for clause in claim.clauses}) == len(claim.clauses)
+    # A second route confirms a quantity: of two clauses on one it might confirm only one.
+    assert len({clause.quantity for clause in claim.clauses}) == len(claim.clauses)
     for clause in claim.clauses:
         assert clause.says
         assert clause.quantity

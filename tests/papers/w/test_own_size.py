@@ -72,25 +72,34 @@ def test_figure_1_joins_its_points_from_the_smallest_k_on():
     assert any(len(line.lines[0].get_xdata()) == 12 for line in left.containers)
 
 
-@pytest.mark.parametrize(
-    ("claim_id", "shows", "not_shown"),
-    [
-        ("W-figure-4", {}, {"answer": None, "fresh": 9_000_000}),
-        ("W-figure-4", {}, {"chain": 3_000_000}),
-        ("W-figure-8", {}, None),
-        ("W-figure-11", {}, None),
-    ],
-)
-def test_their_rows_decide_and_narrow_ones_do_not(claim_id, shows, not_shown):
+@pytest.mark.parametrize("claim_id", ["W-figure-8", "W-figure-11"])
+def test_their_rows_decide_and_narrow_ones_do_not(claim_id):
     narrow = [training(None, pool=24, heads=heads, seed=seed) for heads in (1, 4) for seed in FRESH]
-    good = outcome(claim_id, [*narrow, *rows_of(claim_id, **shows)])
+    good = outcome(claim_id, [*narrow, *rows_of(claim_id)])
     assert good.verdict == "holds"
     planned_here = sum(not shown.label.startswith(BESIDE) for shown in planned_for(claim_id))
     assert f"{planned_here} of {planned_here} trainings of W's own size" in good.tried
-    if not_shown is not None:
-        bad = outcome(claim_id, [*narrow, *rows_of(claim_id, **not_shown)])
-        assert bad.verdict == "open"
-        assert "unconfirmed" in {clause.verdict for clause in bad.clauses}  # no fails without a second route
+
+
+def test_without_a_second_route_their_rows_refute_nothing():
+    found = outcome("W-figure-1", rows_of("W-figure-1", fresh=ANSWER))  # without a chain every k needs as many
+    assert [clause.verdict for clause in found.clauses] == ["unconfirmed", "holds", "holds"]
+    assert found.verdict == "open"
+
+
+@pytest.mark.parametrize(
+    ("needed", "verdicts"),
+    [
+        ({}, ["seen", "seen", "seen", "open"]),
+        ({"answer": None, "fresh": 9_000_000}, ["not seen", "not seen", "seen", "open"]),
+        ({"chain": 3_000_000}, ["seen", "seen", "not seen", "open"]),
+    ],
+)
+def test_shapes_of_one_layer_alone_do_not_decide_what_is_said_of_all_shapes(needed, verdicts):
+    found = outcome("W-figure-4", rows_of("W-figure-4", **needed))
+    assert [clause.verdict for clause in found.clauses] == verdicts
+    assert found.verdict == "open"
+    assert found.qualifier.startswith("at these sizes (layers only 1): of 4 clauses ")
 
 
 def test_a_seed_counts_once_it_has_all_that_a_part_reads():
@@ -135,7 +144,7 @@ def test_what_stands_beside_judges_nothing():
     usual = [row for row in rows_of("W-figure-4") if not row.config.label.startswith(BESIDE)]
     with_them, without = outcome("W-figure-4", [*usual, *beside]), outcome("W-figure-4", usual)
     assert with_them.clauses == without.clauses
-    assert with_them.verdict == "holds"
+    assert "seen" in {clause.verdict for clause in with_them.clauses}
 
 
 @pytest.mark.parametrize("name", FIGURES)

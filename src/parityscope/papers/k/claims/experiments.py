@@ -137,8 +137,8 @@ CLAIMS = (
         _FIGURE_5,
         "Appendix D and Figure 5",
         "The direct model fails to learn parity in all cases, while CoT with teacher forcing always learns "
-        "efficiently. … the basic CoT model manages to fully solve the problem for k = 8 … but not for k = 16, 32. … "
-        "For CoT with self-consistency, a similar analysis as in Section 4 can be applied for k = 8, 16 with two or "
-        "three distinct learning stages",
+        "efficiently. For CoT with self-consistency, a similar analysis as in Section 4 can be applied for k = 8, 16 "
+        "with two or three distinct learning stages. We also observe that the basic CoT model manages to fully solve "
+        "the problem for k = 8 … but not for k = 16, 32",
     ),
 )

@@ -259,7 +259,7 @@ CLAIMS = (
         misprint=_PARITIES,
         replay={_WHOLE: _whole_again},
         printed="(2) … there exists an O(d^{−ν₂})-approximate gradient oracle such that … the output of any iterative "
-        "… algorithm which makes at most O(d^{ν₃}) queries … has L₂-loss lower bounded … as E[(p(x) − f(x))²] ≥ 1 − "
+        "… algorithm which makes at most O(d^{ν₃}) queries … has L₂-loss lower bounded … as E[(p(x) − f_θ(x))²] ≥ 1 − "
         "O(d^{−ν₄})",
         hypotheses="k = Θ(d); n = Ω(d^ν), ‖∇f‖ = O(d^{ν₁}), ν = 4ν₁ + 4ν₂ + 2ν₃ + 2ν₄ + 1; with probability "
         "1 − e^{−Ω(d)} over random sampling",

@@ -437,7 +437,8 @@ CLAIMS = (
         printed="if O(d^{−1/2}) < ε₀, the filter zeroes out the output of each node on level t + 2. … which again "
         "activates the filter. Repeating this process for the remaining levels",
         hypotheses="ι is 0 if ‖u_j + 1‖_∞ < ε₀ for any j of the level below; d large",
-        ours="ε₀ = ½ as an instance",
+        ours="ε₀ = ½ as an instance. That ε₀ is between 1 and 2 is our way to what the proof says; a filter that reads "
+        "φ(ẑ) before it is set to 0 would do too.",
     ),
     Claim(
         "K-lemma-9",
