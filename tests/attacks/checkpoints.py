@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from parityscope.records.tensors import _checksum
+
 LEARN = ("learn", "--n", "10", "--k", "2", "--runs", "3", "--recipe", "bounded", "--steps", "30", "--out", "run")
 Content = tuple[dict[str, Tensor], dict[str, str]]
 
@@ -38,18 +40,25 @@ def _by_accident(content: bytes, flips: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _forged(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield files whose checksum, if any, is left as it was or left out."""
+    """Yield files whose checksum is left as it was, left out, or computed anew."""
     length = 8 + int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8:length])["__metadata__"]
     for name, change in CHANGES.items():
-        for kept in (metadata, {"config": metadata["config"]}):
-            tensors = load(content)
-            change(tensors)
-            yield f"{name}{'' if 'checksum' in kept else ', no checksum'}", save(tensors, kept)
+        tensors = load(content)
+        change(tensors)
+        yield name, save(tensors, metadata)
+        yield f"{name}, no checksum", save(tensors, {"config": metadata["config"]})
+        yield f"{name}, its own checksum", _signed(tensors, metadata["config"])
     tensors = load(content)
     for config in ("", "{", "[]", "3", "null", '"x"', "[" * 5000, "{}", '{"n": NaN}', "[" * 50 + "]" * 50):
         yield f"config {config[:9]}", save(tensors, {"config": config})
+        yield f"config {config[:9]}, its own checksum", _signed(tensors, config)
     yield "no metadata", save(tensors)
+
+
+def _signed(tensors: dict[str, Tensor], config: str) -> bytes:
+    """Return a file with the right checksum, which only a look at what is in it can refuse."""
+    return save(tensors, {"config": config, "checksum": _checksum(tensors, config)})
 
 
 def _set(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[dict[str, Tensor]], None]:

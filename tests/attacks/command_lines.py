@@ -31,7 +31,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
             *TEXT,
             *(f"steps={value}" for value in ("-1", "", "x", "1e400", "nan", "9" * 40, "0.5")),
             *(f"learning_rate={value}" for value in REAL),
-            *(f"temperature={value}" for value in ("nan", "inf", "-1", "0", "", "x")),
+            *(f"temperature={value}" for value in ("nan", "inf", "-1", "0", "", "x", "1e-300")),
             *(f"start_radius={value}" for value in REAL),
             *(f"heads={value}" for value in (*WHOLE, *BEYOND)),
             *(f"numbers_per_head={value}" for value in (*WHOLE, *BEYOND)),
@@ -93,7 +93,14 @@ OPTIONS: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
         "--slurm-option": TEXT,
         "--out": (*PATHS[:2], *PATHS[3:8]),
     },
-    ("sweep",): {"": (*READ, *(f"spec-{number}.py" for number in range(40)))},
+    ("sweep",): {"": (*READ, *(f"spec-{number}.py" for number in range(44)))},
+    ("compare", "MLP, SGD", "--scale", "smoke"): {
+        "--own": (*READ, *(f"own-{number}.py" for number in range(20))),
+        "--scale": TEXT,
+        "--workers": ("-1", "0", "", "x", "9" * 40),
+        "--out": (*PATHS[:2], *PATHS[3:7]),
+    },
+    ("compare", "--scale", "smoke"): {"": TEXT[2:]},
     ("rows", "stored"): {
         "--experiment": TEXT,
         "--where": (
@@ -126,6 +133,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
     (): {"": TEXT},
 }
 CONFIG = b"from parityscope.records import Config\nclass C(Config):\n    ROWS = %s\n    x: %s\nCONFIGS = [C(x=%s)]"
+RUNS = b"from parityscope.records import *\nclass C(Config):\n    ROWS = 'a'\n    def run(self): %s\nCONFIGS = [C()]"
 # Files that are Python, or are not, and have CONFIGS, or do not.
 SPECS = (
     b"",
@@ -167,6 +175,32 @@ SPECS = (
     b"raise MemoryError",
     b"raise RecursionError",
     b"import warnings; warnings.warn('x')",
+    RUNS % b"import sys; sys.exit(0)",
+    RUNS % b"raise BaseException('odd')",
+    RUNS % b"raise ValueError('\\ud800')",
+    RUNS % b"return Result({'x': '\\ud800'})",
+)
+ANSWER = b"from parityscope.papers.own.compare.method import Answer\ndef solve(x, y, task): return Answer(%s)"
+# Methods of one's own for `compare`, which raise, exit, or answer something else.
+OWN = (
+    *(spec for spec in SPECS[:3]),
+    b"# caf\xe9\ndef solve(x, y, task): ...",
+    b"# -*- coding: nonsense -*-\ndef solve(x, y, task): ...",
+    b"import sys; sys.exit(0)",
+    b"raise BaseException('odd')",
+    b"def solve(x, y, task): raise ValueError('\\ud800 \\x1b[31m')",
+    b"import sys\ndef solve(x, y, task): sys.exit(0)",
+    b"def solve(x, y, task): raise BaseException('odd')",
+    b"def solve(x, y, task): return solve(x, y, task)",
+    b"def solve(): ...",
+    b"solve = lambda x, y, task: None",
+    b"from os.path import join as solve",
+    b"SUPERVISION = []\ndef solve(x, y, task): ...",
+    ANSWER % b"None",
+    ANSWER % b"lambda fresh: None",
+    ANSWER % b"lambda fresh: fresh[:, 0] / 0, -1, -1, float('nan')",
+    ANSWER % b"lambda fresh: fresh[:, 0], 'x', 'x', 'x'",
+    ANSWER % b"lambda fresh: fresh",
 )
 
 
@@ -182,6 +216,8 @@ def prepare(folder: Path) -> None:
     (folder / "empty-model").mkdir()
     for number, content in enumerate(SPECS):
         (folder / f"spec-{number}.py").write_bytes(content)
+    for number, content in enumerate(OWN):
+        (folder / f"own-{number}.py").write_bytes(content)
     (folder / "spec.py").write_text(
         "from parityscope.runs import training\nCONFIGS = [training('bounded', 8, 2, seeds=[0], steps=2)]\n"
     )

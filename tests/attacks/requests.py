@@ -12,6 +12,7 @@ PATHS = tuple(
 )
 VALUES = (None, True, -1, 0, 10**30, 1e308, "", "x", [], {}, [[]], "\x00", "9" * 400, [1] * 999)
 FIELDS = ("n", "k", "support", "recipe", "seed", "temperature", "steps", "table", "target", "positive", "more", "step")
+FIELDS += ("d", "link", "training", "examples", "bits", "secret")
 
 
 def bad_requests() -> list[bytes]:

@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from parityscope.fit.saved import _NO_CHECKSUM, _checksum
+
 VALUES = (None, True, -1, 10**6, 1e308, "", "x", [], {}, [[]], float("nan"), 10**400)
 
 
@@ -44,6 +46,24 @@ def _forged(content: bytes) -> Iterator[tuple[str, bytes]]:
             if not kept:
                 changed.pop("checksum", None)
             yield f"{name}{'' if kept else ', no checksum'}", json.dumps(changed).encode()
+        if name not in SOUND:
+            yield f"{name}, its own checksum", _signed(changed)
+
+
+def edited(content: bytes) -> list[tuple[str, bytes]]:
+    """Return models in which a value is another one, with the right checksum: some are sound, the others refused."""
+    model, copies = json.loads(content), []
+    for path in _paths(model):
+        for value in VALUES:
+            changed = copy.deepcopy(model)
+            _set(changed, path, value)
+            copies.append((f"{path} = {str(value)[:9]}", _signed(changed)))
+    return copies
+
+
+def _signed(model: dict[str, Any]) -> bytes:
+    content = json.dumps({**model, "checksum": _NO_CHECKSUM}).encode()
+    return content.replace(_NO_CHECKSUM.encode(), _checksum(content, _NO_CHECKSUM).encode())
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -87,3 +107,4 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a factor of nothing": lambda model: model["features"][0].update(factors=[]),
     "a million features": lambda model: model.update(features=model["features"] * 100_000),
 }
+SOUND = ("the target as a column", "no features", "a million features")  # odd, and a model all the same

@@ -163,6 +163,38 @@ def test_numbers_of_another_type_fail_where_they_are_made():
     )
 
 
+@pytest.mark.parametrize("text", [TROUBLE, PACKED])
+def test_a_row_says_what_the_clock_and_what_the_processor_took(tmp_path, text):
+    work, store = (
+        load_spec(written(tmp_path / "a.py", text, "[Point(x=x, seconds=0.5) for x in (2, 4)]")),
+        Store(tmp_path),
+    )
+    run_sweep(work, store, InProcess())
+    for row in store.rows("trouble"):  # which sleep
+        assert 0 <= float(row.versions["processor_seconds"]) < 0.4 < row.seconds
+
+
+@pytest.mark.parametrize("text", [TROUBLE, PACKED])
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ("exit(0)", "SystemExit: 0"),
+        ("raise BaseException('odd')", "BaseException: odd"),
+        ("raise ValueError('\\ud800')", "ValueError: \\ud800"),
+    ],
+)
+def test_a_config_that_exits_or_says_half_a_letter_fails_alone(tmp_path, text, trouble, said):
+    text = text.replace('raise ValueError(f"no answer for {self.x}")', trouble).replace(
+        'raise RuntimeError("one of them is in trouble")', trouble
+    )
+    work = load_spec(written(tmp_path / "a.py", text, '[Point(x=0), Point(x=2, what="raise"), Point(x=4)]'))
+    store = Store(tmp_path / "store")
+    assert run_sweep(work, store, InProcess()).failed == 1
+    assert [row.numbers["square"] for row in store.rows("trouble")] == [0, 16]
+    (failed,) = store.rows("trouble", failed=True)
+    assert failed.traceback.strip().endswith(said)
+
+
 def test_a_pack_that_fails_is_run_one_by_one_with_a_warning_that_says_why(tmp_path, caplog):
     (even,) = tasks(tmp_path, PACKED, '[Point(x=x, what="raise" if x == 4 else "") for x in range(0, 10, 2)]')
     outcomes = run_task(even)

@@ -15,10 +15,17 @@ def as_text(text: str) -> str:
 def as_cell(value: object) -> object:
     """Return a value as a cell of a table: what a spreadsheet would take for a formula begins with a quote.
 
+    Of control characters, which a terminal would obey when the table is printed, only line breaks stay.
+
     >>> as_cell("=1+1"), as_cell("-0.5"), as_cell(-0.5), as_cell("night")
     ("'=1+1", '-0.5', -0.5, 'night')
+    >>> print(as_cell("\\t=1+1"), as_cell("\\x1b[31mred"))
+    \\t=1+1 \\x1b[31mred
     """
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\\t", "\\r")):
+    if not isinstance(value, str):
+        return value
+    value = "\n".join(map(as_text, value.split("\n")))
+    if not value.startswith(("=", "+", "-", "@")):
         return value
     try:
         float(value)

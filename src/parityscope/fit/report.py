@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import math
-from html import escape
+from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,17 +37,22 @@ def report(fitted: TableFit, picture: bytes) -> str:
         "columns": str(fitted.features),
         **{f"held-out {name.replace('_', ' ')}": f"{value:.3f}" for name, value in answer.quality.to_json().items()},
     }
-    summary = "".join(f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in numbers.items())
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in fitted.notes)
+    summary = "".join(f"<tr><th>{_escape(name)}</th><td>{value}</td></tr>" for name, value in numbers.items())
+    notes = "".join(f'<p class="note">{_escape(note)}</p>' for note in fitted.notes)
     terms = "".join(_term(number, term, what) for number, term in enumerate(fitted.findings, start=1))
     image = f'<img alt="truth tables" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-    skipped = f"<p>{escape(answer.skipped)}</p>" if answer.skipped else ""
+    skipped = f"<p>{_escape(answer.skipped)}</p>" if answer.skipped else ""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
-        f"<h1>{escape(title)}</h1>{notes}<p>{escape(answer.explanation)}.</p><table>{summary}</table>"
-        f"{terms}{image}<h2>What would have been found</h2><p>{escape(answer.guarantee)}.</p>{skipped}</body></html>"
+        f"<h1>{_escape(title)}</h1>{notes}<p>{_escape(answer.explanation)}.</p><table>{summary}</table>"
+        f"{terms}{image}<h2>What would have been found</h2><p>{_escape(answer.guarantee)}.</p>{skipped}</body></html>"
     )
+
+
+def _escape(text: str) -> str:
+    """Return a text of the table's as HTML, with no control character."""
+    return html.escape(as_text(text))
 
 
 def _term(number: int, term: Term, what: str) -> str:
@@ -55,10 +61,10 @@ def _term(number: int, term: Term, what: str) -> str:
     heading = f"{number}. {term.kind} of {', '.join(term.columns)}"
     text = f"{p_text(term.log_p)}{beyond}; estimate {term.estimated()}; {term.share:.0%} of what is explained{adds}"
     questions = f"questions: {' ⊕ '.join(term.bits)}"
-    head = "".join(f"<th>{escape(name)}</th>" for name in (*term.headings, "rows", what, "95 % interval"))
+    head = "".join(f"<th>{_escape(name)}</th>" for name in (*term.headings, "rows", what, "95 % interval"))
     lines = "".join(
         "<tr>"
-        + "".join(f"<td>{escape(value)}</td>" for value in cell.values)
+        + "".join(f"<td>{_escape(value)}</td>" for value in cell.values)
         + f'<td class="number">{cell.rows}</td>'
         + ("<td>–</td><td></td>" if cell.share is None else f'<td class="number">{cell.share:.3g}</td>')
         + ("" if cell.share is None else f"<td>{cell.low:.3g} to {cell.high:.3g}</td>")
@@ -66,7 +72,7 @@ def _term(number: int, term: Term, what: str) -> str:
         for cell in term.truth_table
     )
     return (
-        f"<h2>{escape(heading)}</h2><p>{escape(text)}</p><p>{escape(questions)}</p>"
+        f"<h2>{_escape(heading)}</h2><p>{_escape(text)}</p><p>{_escape(questions)}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
     )
 

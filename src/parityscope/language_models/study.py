@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from parityscope.language_models.measures import (
 from parityscope.language_models.summary import HeadComparison, compare, summarise
 from parityscope.language_models.word_problems import VARIANTS, Variant, WordProblem
 from parityscope.records import Config, Numbers, Result, Row, Store
+from parityscope.records.row import PROCESSOR_SECONDS
 
 if TYPE_CHECKING:
     from parityscope.language_models.loading import LanguageModel
@@ -194,6 +196,7 @@ class _Readings:
     fingerprint: str
     values: dict[str, Float[Tensor, "variants measures layers heads"]]  # by problem key
     seconds: float
+    processor: float  # seconds of it; NaN where a row of an earlier release does not say
 
 
 def run_study(
@@ -227,7 +230,8 @@ def run_study(
     result = _summary(reads, common, data, too_long=len(distinct) - len(common))
     seconds = sum(read.seconds for read in reads)
     if store is not None:
-        store.add(config, result, seconds=seconds)
+        processor = sum(read.processor for read in reads)
+        store.add(config, result, seconds=seconds, processor=None if math.isnan(processor) else processor)
     return Row.of(config, result, seconds)
 
 
@@ -248,21 +252,25 @@ def _read(
     known = {key: row for key, row in stored.items() if row is not None}
     values = {key: row.arrays["values"] for key, row in known.items()}
     seconds = sum(row.seconds for row in known.values())
+    processor = sum(float(row.versions.get(PROCESSOR_SECONDS, math.nan)) for row in known.values())
     pending = [problem for problem in problems if problem.key not in values and fits(model, problem, seed)]
     on_progress(StudyProgress(model.name, len(values), len(values) + len(pending)))
     for first in range(0, len(pending), batch):
         chosen = pending[first : first + batch]
-        started = time.perf_counter()
+        started, work = time.perf_counter(), time.process_time()
         found = measure_problems(model, chosen, seed)
         each = (time.perf_counter() - started) / len(chosen)
+        each_work = (time.process_time() - work) / len(chosen)
         seconds += each * len(chosen)
+        processor += each_work * len(chosen)
         for problem, heads in zip(chosen, found, strict=True):
             values[problem.key] = heads
             if store is not None:
                 numbers = ReadingNumbers(model=model.name, weights=model.weights)
-                store.add(configs[problem.key], Result(numbers, {"values": heads}), seconds=each)
+                result = Result(numbers, {"values": heads})
+                store.add(configs[problem.key], result, seconds=each, processor=each_work)
         on_progress(StudyProgress(model.name, len(values), len(known) + len(pending)))
-    return _Readings(model.name, model.weights, identity, values, seconds)
+    return _Readings(model.name, model.weights, identity, values, seconds, processor)
 
 
 def _summary(reads: Sequence[_Readings], common: Sequence[str], data: str, too_long: int) -> Result:

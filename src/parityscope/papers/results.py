@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -94,8 +95,10 @@ def context_of(scale: Scale, store: Store) -> Context:
     def row(config: Config) -> Row[Any, Any]:
         found = store.row(config)
         if found is None:
+            work = time.process_time()
             found = computed(config)
-            store.add(config, Result(found.numbers, found.arrays), seconds=found.seconds)
+            spent = time.process_time() - work
+            store.add(config, Result(found.numbers, found.arrays), seconds=found.seconds, processor=spent)
         return found
 
     return Context(scale, lambda name: stored_rows(load_figure(name), scale, store), row)
@@ -122,8 +125,9 @@ def check_with_rows(claim: Claim, scale: Scale, store: Store) -> None:
     """Check a claim that reads rows, here, and store its verdict, unless that is there already."""
     config = claim_check(claim, scale, store)
     if config not in store:
+        work = time.process_time()
         found = check(claim, context_of(scale, store))
-        store.add_all([(config, Outcome.of(Result(found), found.seconds))])
+        store.add_all([(config, Outcome.of(Result(found), found.seconds, time.process_time() - work))])
 
 
 def is_stale(row: StoredRow, store: Store) -> bool | None:

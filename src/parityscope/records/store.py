@@ -103,9 +103,9 @@ class Store:
         """The SQLite file."""
         return self._database.file
 
-    def add(self, config: Config, result: Result, *, seconds: float) -> None:
+    def add(self, config: Config, result: Result, *, seconds: float, processor: float | None = None) -> None:
         """Store the row of a config; a config that is already done keeps its first row."""
-        self.add_all([(config, Outcome.of(result, seconds))])
+        self.add_all([(config, Outcome.of(result, seconds, processor))])
 
     def add_all(self, outcomes: Iterable[tuple[Config, Outcome]]) -> None:
         """Store several rows, all or none. What is done stays; what had failed is replaced; their hints end."""

@@ -110,14 +110,7 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
     >>> len(load_spec(path).configs)
     8
     """
-    try:
-        with tokenize.open(path) as file:  # as Python reads it: UTF-8 unless its first lines say otherwise
-            source = file.read()
-        module = spec_module(source, str(path))
-    except (KeyboardInterrupt, OSError):
-        raise
-    except BaseException as error:  # also of a spec that exits
-        raise InvalidInput(f"{path} cannot be run: {type(error).__name__}: {error}") from None
+    source, module = read_spec(path)
     configs = getattr(module, "CONFIGS", None)
     if not isinstance(configs, Sequence) or not configs or not all(isinstance(one, Config) for one in configs):
         raise InvalidInput(f"{path} needs CONFIGS, a list of at least one config (a subclass of Config)")
@@ -125,6 +118,18 @@ def load_spec(path: Path, pack: int | None = None) -> Work:
     if nameless is not None:
         raise InvalidInput(f"{type(nameless).__name__} in {path} needs ROWS, the name its rows are stored under")
     return Work(path.stem, tuple(configs), source, pack)
+
+
+def read_spec(path: Path) -> tuple[str, ModuleType]:
+    """Return the text of a Python file of somebody's own and its module; what it raises is one sentence."""
+    try:
+        with tokenize.open(path) as file:  # as Python reads it: UTF-8 unless its first lines say otherwise
+            source = file.read()
+        return source, spec_module(source, str(path))
+    except (KeyboardInterrupt, OSError):
+        raise
+    except BaseException as error:  # also of a file that exits
+        raise InvalidInput(f"{path} cannot be run: {type(error).__name__}: {error}") from None
 
 
 def spec_module(source: str, filename: str) -> ModuleType:
@@ -205,7 +210,9 @@ def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
             seconds = (time.perf_counter() - started) / len(configs)
             processor = (time.process_time() - work) / len(configs)
             return [_outcome(*one, seconds, processor) for one in zip(configs, results, strict=True)]
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # also of a config that exits
             name = type(configs[0]).__name__
             _LOG.warning("%d configs of %s failed together and are run one by one:", len(configs), name, exc_info=True)
     return [_run_one(config) for config in configs]
@@ -216,8 +223,11 @@ def _run_one(config: Config) -> Outcome:
     try:
         result = config.run()
         return _outcome(config, result, time.perf_counter() - started, time.process_time() - work)
-    except Exception:
-        return Outcome(seconds=time.perf_counter() - started, traceback=traceback.format_exc())
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # also of a config that exits
+        said = traceback.format_exc().encode(errors="backslashreplace").decode()  # halves of letters cannot be stored
+        return Outcome(seconds=time.perf_counter() - started, traceback=said)
 
 
 def _outcome(config: Config, result: Result, seconds: float, processor: float) -> Outcome:

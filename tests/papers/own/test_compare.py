@@ -203,6 +203,7 @@ def test_a_method_of_ones_own_is_put_on_the_table(tmp_path):
     [
         ("solve = 3", "needs a function solve"),
         ("1 / 0", "cannot be run: ZeroDivisionError"),
+        ("import sys; sys.exit(0)", "cannot be run: SystemExit: 0"),
         ("SUPERVISION = 'all'\ndef solve(x, y, task): ...", "choose one of labels"),
     ],
 )
@@ -215,16 +216,20 @@ def test_a_file_without_a_method_is_refused_in_a_sentence(text, said, tmp_path):
 
 @pytest.mark.parametrize(
     ("returned", "said"),
-    [("3.0", "solve returned a float: return an Answer"), ("Answer(lambda fresh: fresh[:5, 0])", "returned 5 numbers")],
+    [
+        ("3.0", "solve returned a float: return an Answer"),
+        ("Answer(lambda fresh: fresh[:5, 0])", "returned 5 numbers"),
+        ("exit(0)", "SystemExit: 0"),
+    ],
 )
-def test_a_method_that_answers_wrongly_is_refused_in_a_sentence(returned, said, tmp_path):
+def test_a_method_that_answers_wrongly_fails_in_a_sentence(returned, said, tmp_path):
     text = f"from parityscope.papers.own.compare.method import Answer\ndef solve(x, y, task):\n    return {returned}\n"
     (tmp_path / "mine.py").write_text(text)
     arguments = ["--own", str(tmp_path / "mine.py"), "--scale", "smoke", "--quiet", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, ["compare", "GF(2) elimination", *arguments])
-    assert isinstance(result.exception, InvalidInput)
-    assert said in str(result.exception)
-    assert "--failed" in str(result.exception)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert "--failed" in result.stderr
 
 
 def test_a_method_that_raises_is_refused_with_the_line_of_its_file(tmp_path):

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from parityscope.apps.cli.application import (
     DEFAULT_OUT,
+    ERRORS,
     GO_ON,
     QUIET,
     WORKERS,
@@ -20,8 +21,11 @@ from parityscope.apps.cli.application import (
     errors,
     interruptible,
     launcher_of,
+    named_path,
+    nothing_left_in,
     scale_option,
 )
+from parityscope.core.cells import as_text
 from parityscope.core.errors import InvalidInput
 from parityscope.core.strict_json import strict_json
 
@@ -54,11 +58,15 @@ def compare(
     own: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE.py", help="A file with `solve(x, y, task)`: your method, on the table; one at a time."
+            parser=named_path,
+            metavar="FILE.py",
+            help="A file with `solve(x, y, task)`: your method, on the table; one at a time.",
         ),
     ] = None,
     scale: Annotated[str, scale_option("How much to run")] = "demo",
-    out: Annotated[Path, typer.Option(help="Folder for rows and the figure.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path, typer.Option(parser=named_path, metavar="<path>", help="Folder for rows and the figure.")
+    ] = DEFAULT_OUT,
     workers: Annotated[int | None, WORKERS] = None,
     quiet: Annotated[bool, QUIET] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
@@ -84,14 +92,16 @@ def compare(
     if len(own or ()) > 1:
         raise InvalidInput("--own takes one file at a time: compare the next one with the same --out")
     work = _work(methods or (), own[0] if own else None, named_scale(scale))
-    store = Store(out / "store")
-    with interruptible(GO_ON), sweep_progress(errors(quiet), work.name) as on_progress:
+    with nothing_left_in(out), interruptible(GO_ON), sweep_progress(errors(quiet), work.name) as on_progress:
+        store = Store(out / "store")
         run_sweep(work, store, launcher_of(workers, None), retry_failed=True, on_progress=on_progress)
     if failures := store.failures(work.configs):
         reason = failures[-1].strip().splitlines()[-1]
         lines = re.findall(rf'{re.escape(own[0].name)}", line (\d+)', failures[-1]) if own else []
         where = f" in line {lines[-1]} of {own[0]}" if own and lines else ""
-        raise InvalidInput(f"a method failed{where}, {reason} (`parityscope rows {out} --failed` shows more)")
+        failed = f"parityscope: a method failed{where}, {reason} (`parityscope rows {out} --failed` shows more)"
+        ERRORS.print(as_text(failed), highlight=False, markup=False, soft_wrap=True)
+        raise typer.Exit(1)
     rows = [row for row in store.row_of_each(list(work.configs)) if row is not None]
     write_pictures(drawn(figure.plot, rows), out / "figures", figure.ID)
     if as_json:
@@ -122,14 +132,10 @@ def _work(methods: Iterable[str], own: Path | None, scale: Scale) -> Work:
 def _own_method(path: Path) -> tuple[str, OwnPart, Supervision]:
     """Return the text of a file with a method, its `solve`, and which supervision it asks for."""
     from parityscope.papers.own.compare.method import SUPERVISIONS
-    from parityscope.runs.spec import spec_module
+    from parityscope.runs.spec import read_spec
     from parityscope.training.parts import OwnPart
 
-    source = path.read_text()
-    try:
-        module = spec_module(source, str(path))
-    except Exception as error:
-        raise InvalidInput(f"{path} cannot be run: {type(error).__name__}: {error}") from None
+    source, module = read_spec(path)
     if not callable(solve := getattr(module, "solve", None)):
         raise InvalidInput(f"{path} needs a function solve(x, y, task) that returns an Answer")
     supervision = getattr(module, "SUPERVISION", SUPERVISIONS[0])

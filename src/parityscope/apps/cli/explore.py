@@ -27,16 +27,15 @@ def explore(
     """Watch attention heads train, in a browser. Nothing is loaded from other servers; Ctrl-C ends it."""
     from parityscope.apps.explorer.app import is_open, serve
 
-    if is_open(host):
-        ERRORS.print(
-            f"parityscope: --host {host} opens the explorer to every machine that reaches this one: it has no password,"
-            " and whoever opens it can see your results and use your processor",
-            style="yellow",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    def say(address: str) -> None:
+    def say(address: str) -> None:  # once the port is there: an address that is refused opens nothing
+        if is_open(host):
+            ERRORS.print(
+                f"parityscope: --host {host} opens the explorer to every machine that reaches this one: it has no"
+                " password, and whoever opens it can see your results and use your processor",
+                style="yellow",
+                highlight=False,
+                soft_wrap=True,
+            )
         Console().print(f"explorer: {address}", highlight=False, soft_wrap=True)
 
     serve(host, port, store, on_ready=say)

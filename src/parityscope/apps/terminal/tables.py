@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -58,6 +59,10 @@ def _attention_heat_map(
     hidden     ▼▼
     head 0   ··█· 1.00
     1 more
+    >>> Console(width=40).print(_attention_heat_map(heads * torch.nan, heads.sum(0) > 0, width=40, limit=1))
+    hidden     ▼▼
+    head 0   ???? nan
+    1 more
     """
     more, attention = len(attention) - limit, attention[:limit]
     label = 9
@@ -72,6 +77,9 @@ def _attention_heat_map(
     for head, row in enumerate(heat):
         line = Text((names[head] if names else f"head {head}").ljust(label))
         for value in row.tolist():
+            if math.isnan(value):
+                line.append("?", "red")
+                continue
             level = min(9, int(value * 10))
             line.append(_SHADES[level], Style(color=_COLOURS[level], bgcolor=_COLOURS[level] if level > 1 else None))
         line.append(f" {float(row.max()):.2f}", "dim")
