@@ -35,7 +35,7 @@ SETS: dict[str, dict[str, tuple[str, ...]]] = {
         "papers/claim.py": ("papers/test_rules.py", "papers/test_replaying.py", "papers/test_claim.py"),
     },
     "fit": {
-        "fit/loop.py": ("fit/test_loop.py",),
+        "fit/loop.py": ("fit/test_steps.py", "fit/test_loop.py"),
         **{
             f"fit/{name}.py": (f"fit/{name.replace('/', '/test_')}.py",)
             for name in ("evidence/evidence", "evidence/promise", "evidence/score", "solvers/scan")
