@@ -30,7 +30,18 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "parityscope"
 RISK = ("test_population.py", "test_engines.py")  # what reaches every engine through the one door
 SETS: dict[str, dict[str, tuple[str, ...]]] = {
-    "verdicts": {"papers/criterion.py": ("papers/test_criterion.py",)},
+    "verdicts": {
+        "papers/criterion.py": ("papers/test_criterion.py",),
+        "papers/claim.py": ("papers/test_rules.py", "papers/test_replaying.py", "papers/test_claim.py"),
+    },
+    "fit": {
+        "fit/loop.py": ("fit/test_steps.py", "fit/test_loop.py"),
+        **{
+            f"fit/{name}.py": (f"fit/{name.replace('/', '/test_')}.py",)
+            for name in ("evidence/evidence", "evidence/promise", "evidence/score", "solvers/scan")
+        },
+    },
+    "k": {f"papers/k/{name}.py": ("papers/k/test_chain.py",) for name in ("chain", "population", "training")},
     "risk": {
         f"risk/{name}.py": tuple(f"risk/{test}" for test in (*own, *RISK))
         for name, own in {
@@ -41,10 +52,13 @@ SETS: dict[str, dict[str, tuple[str, ...]]] = {
             "engines/lattice/engine": ("engines/test_lattice.py", "test_registry.py"),
             "engines/lattice/grid": ("engines/test_lattice.py",),
             "engines/pair": ("engines/test_pair.py",),
-            "engines/spectral": ("test_bounds.py", "test_large_n.py"),
+            "engines/spectral/engine": ("engines/test_spectral.py",),
+            "engines/spectral/scan": ("engines/test_spectral.py",),
+            "engines/spectral/series": ("engines/test_spectral.py",),
             "engines/split/engine": ("engines/test_split.py",),
             "engines/split/sums": ("engines/test_split.py",),
             "engines/subsets": ("engines/test_subsets.py",),
+            "jittered": ("engines/test_spectral.py",),
             "law": (),
             "losses": ("test_losses.py",),
             "means": ("engines/test_split.py",),

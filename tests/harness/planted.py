@@ -78,6 +78,7 @@ def verdict_in(claim_id: str, planted: Literal["false", "true"]) -> str:
 SMALL = Clause("it is small", "number", at_most(1), "the text")
 LESS = Clause("it is below three", "number", at_most(3), "the proof", corrected=True)
 OTHER, NEVER = (Clause("so is another", name, at_most(1), "the text") for name in ("another", "not measured"))
+NEGATIVE = Clause("another is below zero", "another", at_most(-1), "the text")
 SEEN = Clause("it is so small", "another", at_most(1), "the text", refuted_if="never")
 
 
@@ -134,6 +135,20 @@ RULES = (
     Rule("a corrected form that holds, and the authors' text has it", "misprint", **_IN_TWO, misprint="the proof"),
     Rule("a corrected form that holds, and is ours", "fails", **_IN_TWO),
     Rule(
+        "a corrected form that holds, as the printed one does",
+        "holds",
+        (OTHER, LESS),
+        corrected="Numbers are below three.",
+        misprint="the proof",
+    ),
+    Rule(
+        "a misprint with a second counterexample that is not confirmed",
+        "fails",
+        (SMALL, NEGATIVE, LESS),
+        corrected="Numbers are below three.",
+        misprint="the proof",
+    ),
+    Rule(
         "a corrected form that fails too",
         "fails",
         (SMALL, replace(SMALL, corrected=True)),
@@ -150,6 +165,12 @@ RULES = (
         "a figure that was not run at the paper's sizes, and shows it",
         "open, at these sizes (n = 14): of 1 clause 1 seen",
         (OTHER,),
+        differing="n = 14",
+    ),
+    Rule(
+        "a figure that was not run at the paper's sizes, and shows half of it",
+        "open, at these sizes (n = 14): of 2 clauses 1 seen, 1 not seen",
+        (OTHER, SMALL),
         differing="n = 14",
     ),
 )

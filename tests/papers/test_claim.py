@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from parityscope.core.errors import MissingExtra
 from parityscope.papers import paper_of
 from parityscope.papers.claim import Again, Claim, ClaimCheck, Context, Measurement, check
 from parityscope.papers.criterion import Clause, at_least
+from parityscope.papers.h1.figures.figure_1 import WorkedExample
 from parityscope.papers.registry import CLAIM_IDS, FIGURE_IDS, named_claims
 from parityscope.papers.rendering import OURS, page_of
 from parityscope.papers.results import claim_check
@@ -90,6 +92,26 @@ def test_the_rows_that_a_claim_needs_are_part_of_its_code():
     claim, with_rows = claim_of(halves), claim_of(halves, needs=needs)
     assert claim.code() != with_rows.code()
     assert (claim.reads_rows, with_rows.reads_rows) == (False, True)
+
+
+def test_a_second_route_is_part_of_a_claims_code():
+    claim = claim_of(halves)
+    assert claim.code() != replace(claim, replay={"sum": lambda point: Again(1.0, "by another heart")}).code()
+    assert claim.code() != replace(claim, replay=None).code()
+
+
+def test_a_count_goes_by_scale_and_the_demos_is_the_references_unless_given():
+    scales = [Context(scale) for scale in ("smoke", "demo", "reference")]
+    assert [context.at(smoke=0, reference=9) for context in scales] == [0, 9, 9]
+    assert [context.at(smoke=1, reference=9, demo=0) for context in scales] == [1, 0, 9]
+
+
+def test_seconds_are_those_that_passed(monkeypatch):
+    """On a clock that ticks once whenever it is read: what passes between two readings is one second."""
+    ticks = count(100)
+    monkeypatch.setattr("parityscope.papers.claim.time.perf_counter", lambda: next(ticks))
+    assert check(claim_of(halves), Context()).seconds == 1.0
+    assert Context().row(WorkedExample()).seconds == 1.0
 
 
 @pytest.mark.slow
@@ -180,6 +202,12 @@ def test_the_printed_and_the_corrected_form_are_judged_apart():
     assert (found.verdict, found.corrected.verdict, found.corrected.as_meant) == ("fails", "holds", False)
     assert found.criterion.refuted_if == "sum < 2"
     assert [(clause.verdict, clause.corrected) for clause in found.clauses] == [("fails", False), ("holds", True)]
+    assert found.corrected.qualifier == ""
+    seen = replace(SUM, refuted_if="never")
+    both = check(
+        claim_of(halves, (printed, replace(SUM, corrected=True), seen), corrected="Their sum is one."), Context()
+    )
+    assert both.corrected.qualifier == "where tested"
 
 
 def test_a_statement_is_refutable_if_a_clause_of_its_printed_form_is():

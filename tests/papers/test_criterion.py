@@ -1,10 +1,12 @@
 """Criteria: comparisons of numbers and intervals, clauses, and the verdict that they make together."""
 
+import itertools
 import math
 from dataclasses import FrozenInstanceError
 from itertools import permutations
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +22,8 @@ from parityscope.papers.criterion import (
     at_least,
     at_most,
     below,
+    bootstrap,
+    fails,
     judge,
     rule,
     shown,
@@ -127,6 +131,19 @@ def test_no_measurement_of_a_clause_that_nothing_refutes_makes_a_statement_fail(
     assert judge(rule(clauses, {**ZEROS, "harmless": found}, [*CLAUSES, "harmless"])) != "fails"
 
 
+def test_what_nothing_refutes_is_seen_at_most():
+    never = [Clause("", "number", at_most(1), "", "never")]
+    assert [rule(never, {"number": one}, ()) for one in (0.0, 2.0, None)] == [["seen"], ["open"], ["open"]]
+
+
+def test_a_number_refutes_the_clauses_on_its_own_quantity_only():
+    clauses = [Clause("", "small", at_most(1), ""), Clause("", "less small", at_most(3), "")]
+    assert fails("small", 2.0, clauses)
+    assert not fails("small", 1.0, clauses)
+    assert not fails("less small", 2.0, clauses)
+    assert not fails("another", 9.0, clauses)
+
+
 def test_a_check_that_forgot_a_quantity_is_an_error():
     with pytest.raises(InvalidInput, match=r"a check must measure 'holds', got \['other'\]"):
         rule([CLAUSES["holds"]], {"other": 1.0}, ())
@@ -154,3 +171,20 @@ def test_a_clause_is_of_the_printed_form_unless_said_otherwise_and_stays_as_it_i
     assert not clause.corrected
     with pytest.raises(FrozenInstanceError):
         clause.quantity = "another"
+
+
+def test_a_bootstrap_leaves_out_a_fortieth_of_the_draws_at_either_end():
+    """Draws that are numbered 0 … 199: the central 190 of them are 5 … 194."""
+    draws = itertools.count()
+    assert bootstrap([torch.zeros(3)], lambda groups: float(next(draws))) == Between(5, 194)
+
+
+def test_a_bootstrap_draws_every_group_with_replacement_and_knows_nothing_where_one_draw_is_undefined():
+    seen = []
+    bootstrap([torch.arange(4.0), torch.arange(10.0, 12.0)], lambda groups: seen.append(groups) or 0.0)
+    assert {(len(first), len(second)) for first, second in seen} == {(4, 2)}
+    assert {float(one) for _, second in seen for one in second} == {10.0, 11.0}
+    assert any(len(set(first.tolist())) < 4 for first, _ in seen)
+    draws = itertools.count()
+    unknown = bootstrap([torch.zeros(3)], lambda groups: 0.0 if next(draws) else math.nan)
+    assert unknown == Between(-math.inf, math.inf)

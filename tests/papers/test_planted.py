@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.planted import REFUTED, RULES, all_planted, verdict_in
+from harness.planted import REFUTED, all_planted, verdict_in
 from parityscope.papers.registry import all_claims
 
 PLANTED = all_planted()
@@ -16,13 +16,6 @@ def test_a_false_world_refutes_the_claim(claim_id):
 @pytest.mark.parametrize("claim_id", PLANTED)
 def test_a_true_world_confirms_the_claim(claim_id):
     assert verdict_in(claim_id, "true") == PLANTED[claim_id].confirmed
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.what)
-def test_a_verdict_follows_the_rules(rule):
-    found = rule.found()
-    assert ", ".join(filter(None, (found.verdict, found.qualifier))) == rule.verdict
-    assert ("counterexample" in found.evidence) == ("fails" in {clause.verdict for clause in found.clauses})
 
 
 def test_every_claim_has_planted_worlds_or_says_that_nothing_here_refutes_it():

@@ -66,6 +66,16 @@ def test_only_a_clause_that_fails_has_a_counterexample():
     }
 
 
+def test_a_refutation_is_confirmed_only_by_all_its_second_numbers():
+    both = (SMALL, Clause("so is another", "another", at_most(1), "the text"))
+    found = Measurement({"number": 3.0, "another": 3.0}, "3", "once", {}, "Read.", {"number": {}, "another": {}})
+    routes = {"number": lambda point: Again(3.0, "again"), "another": lambda point: Again(0.5, "again")}
+    claim = claim_of(3.0, clauses=both, measure=lambda context: found, replay=routes)
+    replayed = replay(claim, None, "smoke", Context("smoke"))
+    assert [one.confirms for one in replayed.replays] == [True, False]
+    assert not replayed.confirms
+
+
 def test_nothing_to_replay_is_a_sentence():
     assert replay(claim_of(0.5), None, "smoke", Context()).missing == (
         "P-small has no counterexample to replay: at scale smoke it is 'holds'"
@@ -73,6 +83,9 @@ def test_nothing_to_replay_is_a_sentence():
     assert replay(claim_of(3.0, replay=None), None, "smoke", Context()).missing == (
         "P-small has no counterexample that can be replayed"
     )
+    for claim in (claim_of(0.5), claim_of(3.0, replay=None)):
+        found = check(claim, Context())
+        assert [replay(claim, one, "smoke", Context("smoke")).stored for one in (found, None)] == [True, False]
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,14 @@
 """The promise: its words, and the whole by planting parities exactly at the promised strength."""
 
+import math
 import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from parityscope.fit.answer import Question, ask
-from parityscope.fit.evidence.promise import promised, sentence
+from parityscope.fit.evidence.promise import DEVIATIONS, MISSED, promised, sentence, sizes_text, skipped_sentence
 
 
 def test_more_rows_promise_more_and_more_sets_less():
@@ -14,6 +16,58 @@ def test_more_rows_promise_more_and_more_sets_less():
     assert promised(400, 0.5, 15.0, met=0.8) > 0.8
     assert promised(400, 0.5, 15.0, met=2.0) is None
     assert promised(4000, 0.5, 15.0) < promised(4000, 0.03, 15.0)
+
+
+def test_deviations_are_those_of_a_miss_in_three_hundred():
+    assert MISSED == 0.003
+    assert pytest.approx(norm.isf(0.003), abs=0.003) == DEVIATIONS
+
+
+@pytest.mark.parametrize("rows", [60, 400, 5001])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_promise_is_the_quantile_and_its_deviations_over_the_root_of_what_is_free(rows, share, grouped):
+    """c of a normal tail, or of Hoeffding's bound for groups, with Cornish and Fisher's first term for the skewness."""
+    for price, features in ((1.0, 0), (6.0, 7)):
+        cut = math.sqrt(2 * (price + math.log(2))) if grouped else norm.isf(math.exp(-price) / 2)
+        skewness = (1 - 2 * share) / math.sqrt(0.05 * rows * share * (1 - share))
+        rho = (cut + skewness * (cut**2 - 1) / 6 + 2.75) / math.sqrt(rows - features - 1)
+        expected = math.ceil(100 * rho) / 100
+        found = promised(rows, share, price, features=features, grouped=grouped)
+        assert found == (pytest.approx(expected) if expected < 1 else None)
+
+
+def test_few_rows_and_strong_samples_promise_what_is_left():
+    # The quantiles at 0.8 and 0.7 are 0.253 and 0.385; what they promise of ten free rows is 0.950 and 0.991.
+    assert promised(11, 0.5, -math.log(0.8)) == 0.95
+    assert promised(11, 0.5, -math.log(0.7)) is None
+    assert promised(10, 0.5, -math.log(0.8)) is None
+    # What is met from 0.8 on is said from 0.8 + 2.75/√399 = 0.938 on, what is met without noise without noise.
+    assert promised(400, 0.5, 15.0, met=0.8) == 0.94
+    assert promised(400, 0.5, 15.0, met=0.95) is None
+    assert promised(400, 0.5, 15.0, met=1.0) == 1.0
+    assert promised(30, 0.5, 30.0, met=1.0) is None
+
+
+def test_one_size_is_one_column():
+    assert sentence({1: 0.2}, spread=None, terms=False, grouped=False).startswith(
+        "any parity of at most k = 1 column w"
+    )
+    assert sizes_text({1, 3, 5, 6}) == "1, 3 and 5 to 6"
+
+
+def test_what_was_skipped_is_said_with_its_price_and_why():
+    """Beyond a day the first size has its price, and larger ones are longer; all of them with noise, or some."""
+    few = {2: (2.0, 100.0), 3: (0.5, 200.0)}
+    assert skipped_sentence(few) == "not searched: 2 columns (100 seconds), 3 columns weaker than 0.5 (3 minutes)"
+    assert skipped_sentence(few, pairs=50.0, early=True, stopped="the clock") == (
+        "not searched: 2 columns (100 seconds; a budget of 50 seconds pays for all pairs), 3 columns weaker than 0.5 "
+        "(3 minutes), since little more is spent once a term is found, what else this budget pays for (the clock)"
+    )
+    for met, noise in ((1.0, " with noise"), (2.0, "")):
+        text = skipped_sentence({4: (1.0, 9e9), 5: (1.0, 1e15), 6: (met, 1e18)})
+        assert text.endswith(f"5 to 6 columns{noise} (longer)")
+    assert skipped_sentence({}) == ""
 
 
 def test_sentences_name_ranges_that_were_searched():

@@ -4,17 +4,23 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, minimize
+from scipy.special import expit
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from parityscope.fit.answer import Question, ask
+from parityscope.fit.evidence import score
 from parityscope.fit.evidence.evidence import exact_log_p, repetition
 from parityscope.fit.evidence.score import (
     Target,
     _flipped_log_p,
     _student_log_p,
+    _tail_of,
+    covariance,
     log_normal_tail,
     normal_quantile,
+    regression,
     score_test,
 )
 
@@ -33,10 +39,150 @@ def test_the_tail_is_near_fishers(rows, share):
 
 def test_far_tails_of_normal_and_student_are_scipys():
     for z in (0.0, 3.0, 9.9, 10.1, 35.0):
-        assert log_normal_tail(z) == pytest.approx(norm.logsf(z), rel=1e-3)
-        assert normal_quantile(norm.logsf(z)) == pytest.approx(z, abs=1e-3)
-    for degrees in (20, 500):
-        assert _student_log_p(5.0, degrees) == pytest.approx(math.log(2) + student.logsf(5.0, degrees), rel=0.02)
+        assert log_normal_tail(z) == pytest.approx(norm.logsf(z), rel=1e-6)
+        assert normal_quantile(norm.logsf(z)) == pytest.approx(z, abs=1e-5)
+    for degrees, off in ((4, 2e-2), (20, 2e-3), (500, 1e-4)):
+        assert _student_log_p(5.0, degrees) == pytest.approx(math.log(2) + student.logsf(5.0, degrees), rel=off)
+    assert _student_log_p(5.0, 0) == 0.0
+
+
+def drawn(seed, rows=200, measured=False):
+    """Return a design of a constant and two columns, and a target with weights."""
+    random = np.random.RandomState(seed)
+    design = np.column_stack([np.ones(rows), random.randn(rows), random.rand(rows) < 0.2])
+    linear = design @ [0.3, 1.0, -0.7]
+    y = linear + random.randn(rows) if measured else (random.rand(rows) < expit(linear)).astype(float)
+    return design, Target(y, measured, random.randint(1, 4, size=rows).astype(float))
+
+
+def test_a_logistic_regression_is_where_the_penalised_likelihood_is_largest():
+    design, target = drawn(0)
+    ridge = np.array([0.0, 0.5, 0.5])
+
+    def loss(beta):
+        likely = np.where(target.y > 0.5, expit(design @ beta), expit(-design @ beta))
+        return -target.weights @ np.log(likely) + ridge @ beta**2 / 2
+
+    found, best = regression(design, target), minimize(loss, np.zeros(3), tol=1e-12).x
+    assert found.coefficients == pytest.approx(best, abs=1e-4)
+    share = expit(design @ found.coefficients)
+    assert found.expected == pytest.approx(share)
+    assert found.variance == pytest.approx(share * (1 - share))
+    assert found.information == pytest.approx(
+        np.diag(ridge) + (design * (target.weights * share * (1 - share))[:, None]).T @ design, rel=1e-6
+    )
+    assert (found.deviance, found.dispersion) == (pytest.approx(2 * (loss(best) - ridge @ best**2 / 2)), 1.0)
+
+
+def test_columns_that_separate_the_classes_have_finite_coefficients():
+    z = np.repeat([-1.0, 1.0], 50)
+    fitted = regression(np.column_stack([np.ones(100), z]), Target((z > 0).astype(float)))
+    # 100·σ(−β) is what half an observation takes back: β/2.
+    assert 100 * expit(-fitted.coefficients[1]) == pytest.approx(fitted.coefficients[1] / 2, rel=1e-3)
+
+
+def test_a_linear_regression_solves_its_normal_equations():
+    design, target = drawn(1, measured=True)
+    found, weighted = regression(design, target), design * target.weights[:, None]
+    assert found.coefficients == pytest.approx(
+        np.linalg.solve(weighted.T @ design + np.diag([0, 0.5, 0.5]), weighted.T @ target.y), rel=1e-6
+    )
+    left = target.weights @ (target.y - design @ found.coefficients) ** 2
+    assert (found.deviance, found.dispersion) == pytest.approx((left, left / (target.weights.sum() - 3)))
+    assert covariance(design, target, found) == pytest.approx(np.linalg.inv(found.information) * found.dispersion)
+
+
+def test_groups_have_the_sandwich_of_their_scores():
+    design, plain = drawn(2)
+    target = Target(plain.y, False, plain.weights, np.arange(200) // 8)
+    found = regression(design, target)
+    scores = design * (target.weights * (target.y - found.expected))[:, None]
+    meat = sum(np.outer(one, one) for one in scores.reshape(25, 8, 3).sum(axis=1))
+    bread = np.linalg.inv(found.information)
+    assert covariance(design, target, found) == pytest.approx(bread @ meat @ bread * 25 / 24)
+    z = np.random.RandomState(3).randn(200)
+    tested = score_test(np.ones((200, 1)), z, target)
+    weights, share = target.weights, target.share
+    beyond = z - np.average(z, weights=weights)
+    sums = (weights * beyond * (target.y - share)).reshape(25, 8).sum(axis=1)
+    information = weights @ beyond**2 * share * (1 - share)
+    assert tested.log_p == pytest.approx(min(0.0, math.log(2) - sums.sum() ** 2 / (sums @ sums) / 2), abs=1e-6)
+    assert tested.estimate == pytest.approx(sums.sum() / information, rel=1e-6)
+    assert tested.error == pytest.approx(math.sqrt(sums @ sums * 25 / 24) / information, rel=1e-6)
+
+
+def test_rows_of_a_target_keep_their_weights_and_their_groups_in_a_row():
+    whole = Target(np.arange(6.0), True, np.arange(1.0, 7.0), np.array([0, 0, 1, 1, 2, 2]))
+    some = whole.taken(np.array([0, 4, 5]))
+    assert (some.y.tolist(), some.measured, some.weights.tolist()) == ([0.0, 4.0, 5.0], True, [1.0, 5.0, 6.0])
+    assert some.groups.tolist() == [0, 1, 1]
+    assert Target(np.arange(3.0)).taken(np.array([2])).groups is None
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_many_rows_are_counted_and_give_the_same(monkeypatch, measured):
+    random = np.random.RandomState(4)
+    design = np.column_stack([np.ones(600), random.randint(2, size=(600, 2))])
+    z, y = random.choice([-1.0, 1.0], size=600), (random.rand(600) < 0.2 + 0.2 * design[:, 1]).astype(float)
+    target = Target(y + measured * random.randn(600), measured, random.randint(1, 3, size=600).astype(float))
+    whole = regression(design, target), score_test(design, z, target)
+    monkeypatch.setattr(score, "_MANY_ROWS", 500)
+    counted = regression(design, target), score_test(design, z, target)
+    for name in ("coefficients", "expected", "variance", "information", "dispersion", "deviance"):
+        assert getattr(counted[0], name) == pytest.approx(getattr(whole[0], name), rel=1e-9)
+    assert (counted[1].log_p, counted[1].estimate) == pytest.approx((whole[1].log_p, whole[1].estimate), rel=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.3, 0.9])
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_a_tail_is_barndorff_nielsens(strength, share):
+    """r* at the saddlepoint of K(t) = Σ count·log(1 − p + p e^{tz}) − t Σ count·zp, by bisection."""
+    random = np.random.RandomState(5)
+    z, counts = np.r_[random.randn(60), 0.0], np.r_[random.randint(1, 4, size=60).astype(float), 5.0]
+    p = np.clip(share + 0.02 * random.randn(61), 0.01, 0.9)
+    observed = strength * float(counts @ np.where(z > 0, z * (1 - p), -z * p))
+
+    def tilted(t):
+        return expit(np.log(p / (1 - p)) + t * z)
+
+    t = brentq(lambda t: counts @ (z * (tilted(t) - p)) - observed, 0, 1e3, xtol=1e-13)
+    r = math.sqrt(2 * (t * (observed + counts @ (z * p)) - counts @ np.log(1 - p + p * np.exp(t * z))))
+    v = t * math.sqrt(counts @ (z**2 * tilted(t) * (1 - tilted(t))))
+    expected = math.log(2) + norm.logsf(r + math.log(v / r) / r)
+    assert _tail_of(observed, z, p, counts) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_ends_of_a_tail():
+    z, p, ones = np.array([1.0, -2.0, 3.0]), np.array([0.2, 0.3, 0.4]), np.ones(3)
+    most = 1 * 0.8 + 2 * 0.3 + 3 * 0.6
+    # Only labels that go with every z are as far away; nothing is farther than nothing.
+    assert _tail_of(most, z, p, ones) == pytest.approx(math.log(2 * 0.2 * 0.7 * 0.4))
+    assert _tail_of(most, z, p, 2 * ones) > math.log(2 * 0.2 * 0.7 * 0.4)
+    assert _tail_of(0.0, z, p, ones) == 0.0
+    assert _tail_of(1e-9, z, p, ones) == pytest.approx(0.0, abs=1e-6)
+    up, signs = np.repeat([0.0, 1.0], 20), np.repeat([-1.0, 1.0], 20)
+    for sign in (1, -1):
+        found = score_test(np.ones((40, 1)), sign * signs, Target(up))
+        assert found.log_p == pytest.approx(-39 * math.log(2))
+        assert found.estimate == pytest.approx(2.0 * sign)
+        assert found.error == pytest.approx(math.sqrt(1 / 10))
+
+
+def test_a_constant_has_no_effect():
+    design, target = drawn(6)
+    assert score_test(design, np.full(200, 2.0), target) == score.Score(0.0, 0.0, math.inf)
+
+
+def test_a_measured_target_has_students_tail_and_its_estimate():
+    random = np.random.RandomState(7)
+    z, y = random.choice([-1.0, 1.0], size=80), random.randn(80)
+    y += 0.5 * z
+    tested = score_test(np.ones((80, 1)), z, Target(y, True))
+    slope, t = np.polyfit(z, y, 1)[0], np.corrcoef(z, y)[0, 1] * math.sqrt(79)
+    assert tested.estimate == pytest.approx(slope)
+    assert tested.error == pytest.approx(math.sqrt(y.var(ddof=1) / (80 * z.var())))
+    beyond = (z - z.mean()) * (y - y.mean())
+    assert tested.log_p == pytest.approx(max(math.log(2) + student.logsf(abs(t), 78), _flipped_log_p(beyond)), rel=1e-3)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])

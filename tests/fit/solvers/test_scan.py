@@ -7,7 +7,7 @@ import pytest
 
 from parityscope.fit.bits.encoding import encode
 from parityscope.fit.evidence.score import Target, regression, score_test
-from parityscope.fit.solvers.scan import Scanner, strongest
+from parityscope.fit.solvers.scan import Scanner, seconds, strongest
 from parityscope.fit.solvers.walsh import all_sizes, walsh
 
 
@@ -28,6 +28,13 @@ def test_single_scores_are_correlations():
     assert score == pytest.approx(expected, abs=1e-4)
 
 
+def beyond(z, parts, residuals, variance):
+    """Return the standardised score of z after weighted least squares on a constant and its parts."""
+    design, root = np.column_stack([np.ones(len(z)), *parts]), np.sqrt(variance)
+    left = z - design @ np.linalg.lstsq(design * root[:, None], z * root, rcond=None)[0]
+    return left @ residuals / np.sqrt(variance @ left**2)
+
+
 def test_pairs_are_scored_beyond_their_two_questions():
     """The closed form is the score test of the product given both questions, by weighted least squares."""
     X, y = drawn(seed=3)
@@ -36,11 +43,50 @@ def test_pairs_are_scored_beyond_their_two_questions():
     found = {one.bits: one.strength for one in Scanner(encode(X, np.arange(300))).strongest(2, residuals, variance)}
     signs = 1.0 - 2 * X
     for a, b in itertools.combinations(range(9), 2):
-        design = np.column_stack([np.ones(300), signs[:, a], signs[:, b]])
-        z = signs[:, a] * signs[:, b]
-        beyond = z - design @ np.linalg.lstsq(design, z, rcond=None)[0]
-        expected = beyond @ residuals / np.sqrt(variance[0] * (beyond @ beyond))
+        expected = beyond(signs[:, a] * signs[:, b], signs[:, (a, b)].T, residuals, variance)
         assert found[(a, b)] == pytest.approx(expected, abs=1e-3)
+
+
+def test_scores_are_those_of_weighted_least_squares_where_variances_differ():
+    """Residuals of any sum for single questions; for pairs of the sum 0 that a model leaves."""
+    random = np.random.RandomState(4)
+    X, _ = drawn(columns=14, seed=4)
+    X[:, 13] = np.arange(300) == 7  # one row that differs
+    signs, variance, residuals = 1.0 - 2 * X, 0.01 + 0.24 * random.rand(300), random.randn(300)
+    scanner = Scanner(encode(X, np.arange(300)))
+    score, _, _ = scanner.single(residuals, variance)
+    assert score == pytest.approx([beyond(z, (), residuals, variance) for z in signs.T], rel=1e-3, abs=1e-4)
+    residuals -= residuals.mean()
+    expected = {
+        (a, b): beyond(signs[:, a] * signs[:, b], signs[:, (a, b)].T, residuals, variance)
+        for a, b in itertools.combinations(range(13), 2)
+    }
+    found = scanner.strongest(2, residuals, variance)
+    assert [one.bits for one in found] == sorted(expected, key=lambda some: -abs(expected[some]))[:64]
+    assert [one.strength for one in found] == pytest.approx([expected[one.bits] for one in found], abs=1e-3)
+
+
+@pytest.mark.parametrize(("others", "scored"), [((4, 30), True), ((3, 30), False)])
+def test_a_pair_needs_twelve_rows_worth_of_variance_beyond_its_parts(others, scored):
+    """Of the four kinds of rows one has a single row: Σz̃² is 16/Σ(1/count), here 12.5 and 11.7."""
+    counts = [1, *others, 1000]
+    assert (16 / sum(1 / count for count in counts) > 12) == scored
+    X = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], counts, axis=0)
+    residuals = np.random.RandomState(0).randn(len(X))
+    found = Scanner(encode(X, np.arange(len(X)))).strongest(2, residuals - residuals.mean(), np.full(len(X), 0.2))
+    assert [one.bits for one in found] == [(0, 1)] * scored
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_of_more_sets_than_are_kept_the_strongest_are_those_of_a_whole_sort(k):
+    X, _ = drawn(columns=14, seed=k, share=0.5)
+    residuals = np.random.RandomState(k).randn(300)
+    signs = 1.0 - 2 * X
+    found = Scanner(encode(X, np.arange(300))).strongest(k, residuals, np.ones(300))
+    every = itertools.combinations(range(14), k)
+    whole = {some: signs[:, some].prod(axis=1) @ residuals / np.sqrt(300) for some in every}
+    assert [one.bits for one in found] == sorted(whole, key=lambda some: -abs(whole[some]))[:64]
+    assert [one.strength for one in found] == pytest.approx([whole[one.bits] for one in found], abs=1e-3)
 
 
 @pytest.mark.parametrize("k", [3, 4])
@@ -55,6 +101,20 @@ def test_larger_sets_are_all_scored(k):
     }
     assert found[0].bits == max(expected, key=expected.get)
     assert abs(found[0].strength) == pytest.approx(max(expected.values()), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("k", "single", "one_by_one", "prefixes"),
+    [
+        (1, 0, 2 * 1000 * 2000, 0),
+        (2, 2 * 2 * 1000**2 * 2000, 12 * 1000**2 + 1000 * 2000 / 2, 0),
+        (3, 2 * 333_334_000 * 2000, 3 * 333_334_000 + 1000**2 * 2000 / 3, 1000),
+        (4, 2 * 83_333_749_500 * 2000, 3 * 83_333_749_500 + 499_500 * 1000 * 2000 / 4, 499_500),
+    ],
+)
+def test_the_work_of_a_scan_is_counted(k, single, one_by_one, prefixes):
+    """Of 1000 questions and 2000 rows: C(1000, k) sets twice, and once more each prefix with every question."""
+    assert seconds(1000, k, 2000) == pytest.approx(single / 8e10 + one_by_one / 4e8 + 1.5e-5 * prefixes, rel=1e-12)
 
 
 def test_questions_about_one_column_are_never_a_pair():

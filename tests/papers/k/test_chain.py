@@ -8,12 +8,14 @@ import torch
 from parityscope import InvalidInput, Parity, population_risk
 from parityscope.models import Cosine, ParityTransformer
 from parityscope.models.positions import orthogonal
+from parityscope.papers.k import training
 from parityscope.papers.k.chain import COSINE, LINKS, QUADRATIC, ChainTransformer, Link, ParityTree
 from parityscope.papers.k.population import counted_gradient, node_moments, uniform_gradient, visible_roots
 from parityscope.papers.k.training import (
     RATES,
     VARIANTS,
     experiment,
+    experiment_rate,
     filter_passes,
     fresh_answers,
     learn_end_to_end,
@@ -54,9 +56,10 @@ def test_the_top_of_the_tree_is_the_parity(tree):
     assert bool((tree.is_child().sum(1) == 2).all())
 
 
-def test_a_tree_needs_a_power_of_two():
+@pytest.mark.parametrize("support", [(0,), (0, 1, 2), (0, 1, 2, 3, 4, 5)])
+def test_a_tree_needs_a_power_of_two(support):
     with pytest.raises(InvalidInput, match="k = 2, 4, 8"):
-        ParityTree(Parity(6, (0, 1, 2)))
+        ParityTree(Parity(6, support))
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=lambda link: link.name)
@@ -73,6 +76,10 @@ def test_a_link_is_what_k_asks_for(link):
     waves = torch.tensor(link.frequencies, dtype=torch.float64) * math.pi * t.detach()[:, None]
     series = waves.cos() @ torch.tensor(link.sizes, dtype=torch.float64)
     assert float((series - value.detach()).abs().max()) <= link.tail + 1e-12
+    # What is left out of K's link is 32/(πl)³ at every further odd l; Σ 1/l³ over all odd l is 7ζ(3)/8.
+    further = 7 * 1.2020569031595942 / 8 - sum(1 / one**3 for one in link.frequencies)
+    left = 32 / math.pi**3 * further if link is QUADRATIC else 0.0
+    assert left <= link.tail <= 1.01 * left
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -168,6 +175,32 @@ def test_no_input_has_more_than_the_certified_error(link):
         assert error <= model.certified_error() + 1e-9
 
 
+@pytest.mark.parametrize("link", LINKS.values(), ids=lambda link: link.name)
+def test_for_a_pair_the_certified_error_is_the_largest_one(link):
+    """Some input has all of it for K's link, and for −cos πt, which bends less than its curvature says, nearly all."""
+    tree, tried = ParityTree(Parity(6, (1, 4))), 0
+    chain = every_chain(tree)
+    for seed in range(20):
+        model = model_of(tree, link, block=False, spread=0.5, seed=seed)
+        with torch.no_grad():
+            model.weights += 4 * tree.is_child()
+            error = float((model(chain[:, : tree.d])[:, -1] - chain[:, -1]).abs().max())
+        if error < 0.3:
+            tried += 1
+            assert error <= model.certified_error() * (1 + 1e-12)
+            assert model.certified_error() < error * (1 + (1e-9 if link is QUADRATIC else 0.1))
+    assert tried > 5
+
+
+def test_streamed_gradients_are_those_of_the_first_examples(monkeypatch):
+    monkeypatch.setattr(training, "_BLOCK", 100)
+    tree, generator = TREES[0], seeded_generator(3, "data")
+    x = torch.cat([tree.draw(rows, generator) for rows in (50, 100, 100)])
+    for count, found in zip((50, 250), streamed_gradients(tree, (50, 250), 3, QUADRATIC), strict=True):
+        expected = summed_gradient(tree, tree.chain(x[:count]), QUADRATIC) / count
+        assert torch.allclose(found, expected, atol=1e-7)
+
+
 def test_one_step_from_enough_examples_is_right_on_all_inputs():
     tree = ParityTree.random(64, 8, seed=0)
     few, many = (
@@ -175,6 +208,7 @@ def test_one_step_from_enough_examples_is_right_on_all_inputs():
         for gradient in streamed_gradients(tree, [256, 32_768], 0, QUADRATIC)
     )
     assert few.accuracy < 0.7
+    assert few.largest_error >= 1  # as far as that a wrong answer is
     assert many.accuracy == 1
     assert many.largest_error <= many.certified_error < 1
 
@@ -189,12 +223,41 @@ def test_both_ways_end_to_end_learn():
     assert bool((model.weights == model.weights.round()).all())
 
 
+def test_a_pairs_only_step_is_the_rounded_gradient_of_all_examples(monkeypatch):
+    monkeypatch.setattr(training, "_BLOCK", 100)
+    pair = ParityTree.random(16, 2, seed=0)
+    x = pair.draw(250, seeded_generator(7, "data"))
+    gradient = summed_gradient(pair, pair.chain(x), QUADRATIC, block=True) / 250
+    expected = (-rounded_rate(pair, QUADRATIC) * gradient).round().float()
+    assert len(expected.unique()) > 3
+    assert bool((learn_end_to_end(pair, 250, 7).weights == expected).all())
+
+
+def test_only_a_chain_that_is_forced_needs_no_generating(monkeypatch):
+    def forward(model, x, *, levels):
+        raise AssertionError("generated")
+
+    tree = ParityTree.random(16, 4, seed=1)
+    monkeypatch.setattr(ChainTransformer, "forward", forward)
+    learn_log_correlation(tree, 64, 1, COSINE)
+    with pytest.raises(AssertionError, match="generated"):
+        learn_log_correlation(tree, 64, 1, COSINE, forced=False)
+
+
 def test_rates_keep_weights_away_from_half_integers():
+    """No rate that adds between 2.25 and 2.75 times log M to the top node's children keeps them further away."""
     tree = ParityTree.random(64, 8, seed=0)
-    step = -rounded_rate(tree, QUADRATIC) * uniform_gradient(tree, QUADRATIC, block=True)
-    weights = step[tree.is_child()]
-    assert float((weights - weights.round()).abs().max()) < 0.3
-    assert 2 * math.log(70) < float(weights.min()) < 3 * math.log(70)
+    gains = -uniform_gradient(tree, QUADRATIC, block=True)[tree.is_child()]
+    top = -uniform_gradient(tree, QUADRATIC, block=True)[-1, list(tree.children[-1])].mean()
+
+    def worst(rates):
+        weights = rates[:, None] * gains
+        return (weights - weights.round()).abs().amax(1)
+
+    rate = torch.tensor([rounded_rate(tree, QUADRATIC)], dtype=torch.float64)
+    assert 2.25 - 1e-9 <= float(rate * top) / math.log(70) <= 2.75 + 1e-9
+    every = torch.linspace(2.25, 2.75, 1001, dtype=torch.float64) * math.log(70) / top
+    assert float(worst(rate)) < float(worst(every).min()) + 0.01 < 0.3
 
 
 def test_the_filter_opens_with_the_level_below():
@@ -202,6 +265,9 @@ def test_the_filter_opens_with_the_level_below():
     model, u = ChainTransformer(tree, QUADRATIC, block=True), tree.draw(64, torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert filter_passes(model, u, 1.5) == [True, False, False]
+        assert filter_passes(model, u, 1.0) == [True, False, True]  # a filtered node is 0, at distance 1 from −1
+        model.weights[:3] += 30.0 * tree.is_child()[:3]
+        assert filter_passes(model, u, 1.5) == [True, False, False]  # the fourth node is still near −1
         model.weights[tree.nodes(1)] += 30.0 * tree.is_child()[tree.nodes(1)]
         assert filter_passes(model, u, 1.5) == [True, True, False]
 
@@ -215,3 +281,46 @@ def test_an_experiment_descends_on_its_own_loss(variant):
     assert len(losses) == 10
     assert losses[-1] < losses[0]
     assert curves.opened == ([None, None] if "consistency" in variant else [0, 0])
+
+
+def test_rates_are_the_papers_and_grow_with_the_inverse_of_the_populations_first_step():
+    assert RATES == {8: 15.0, 16: 50.0, 32: 100.0}  # K, Appendix D
+    found = [experiment_rate(ParityTree.random(d, k, seed=0)) for d, k in ((64, 16), (128, 16), (32, 4))]
+    assert found == pytest.approx([50.0, 200.0, 2.5])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("scores", [0.45, 0.35])
+def test_a_step_is_that_of_the_methods_loss(monkeypatch, variant, scores):
+    """Two levels, and children of the lower one with scores on either side of 0.4, by autograd on all examples."""
+    monkeypatch.setattr(training, "_BLOCK", 64)
+    tree = ParityTree(Parity(6, (0, 2, 3, 5)))
+    others = math.log(scores / (1 - 2 * scores) * 4)  # of the six bits that a node of the lower level sees two have it
+    model = ChainTransformer(tree, QUADRATIC, block=True, dtype=torch.float64)
+    with torch.no_grad():
+        model.weights[:2] += others * tree.is_child()[:2]
+    x = tree.draw(100, seeded_generator(0, "data"), torch.float64)
+    true = tree.chain(x)[:, tree.d :]
+    closed = variant == "CoT + self-consistency" and scores < 0.4
+    made = model(x, levels=1 if closed else 2)
+    answer = (made[:, -1] - true[:, -1]).square().mean() / 2
+    chain = ((model.forced(tree.chain(x)) if "forcing" in variant else made) - true).square().sum(1).mean() / 6
+    loss = {"direct": answer, "CoT + self-consistency": chain + (0 if closed else 0.1) * answer}.get(variant, chain)
+    expected = (
+        model.weights.detach() - 7 * (0.01 if variant == "direct" else 1) * torch.autograd.grad(loss, model.weights)[0]
+    )
+    curves = experiment(variant, model, x, 7.0, 1)
+    assert torch.allclose(model.weights, expected, atol=1e-12)
+    assert (curves.chain_loss, curves.answer_loss) == ([pytest.approx(chain.item())], [pytest.approx(answer.item())])
+    assert curves.opened == [None if closed else 0]
+
+
+def test_a_level_opens_with_all_nodes_below_it_and_stays_counted_from_there():
+    tree = ParityTree(Parity(9, (0, 1, 2, 4, 5, 6, 7, 8)))
+    model = ChainTransformer(tree, QUADRATIC, block=True)
+    x = tree.draw(50, seeded_generator(0, "data"))
+    for nodes, opened in ((3, [None, None]), (4, [0, None]), (6, [0, 0]), (7, [0, 0])):
+        with torch.no_grad():
+            model.weights.zero_()
+            model.weights[:nodes] += 30.0 * tree.is_child()[:nodes]
+        assert experiment("CoT + self-consistency", model, x, 0.0, 2).opened == opened
