@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import math
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
