@@ -90,3 +90,18 @@ def test_a_point_beside_the_minimum_is_not_proved():
     boxes = found.basin.boxes
     beside = Boxes(boxes.centre * 1.01, boxes.basis, boxes.half)
     assert not bool(prove(found.enclosure, beside).proved)
+
+
+def test_with_relu_the_certified_slope_along_the_common_length_changes_its_sign():
+    """Kinks leave no Hessian, but a gradient whose error is proved."""
+    slopes = []
+    for length in (15.0, 15.5):
+        heads = heads_at(100, (5, 38), length)
+        model = ParityTransformer(100, 2, temperature=0.01, smoothing=0.0, directions=heads)
+        risk = population_risk(model, Parity(100, (0, 50)), gradient_tolerance=1e-9)
+        (gradient,) = torch.autograd.grad(risk.value, model.parameters())
+        slope = float((gradient.reshape(2, 2) * heads).sum() / length)
+        # No weight moves by more than its share times the largest difference of codes over τ, 2n.
+        assert abs(slope) > 1e3 * float(risk.gradient_bound) * 2 * 2 * 100
+        slopes.append(slope)
+    assert slopes[0] < 0 < slopes[1]
