@@ -69,6 +69,7 @@ def _set(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[dict[str, T
 
 
 MODEL = "model._directions"
+MOMENT = "optimiser.0.exp_avg"
 CHANGES: dict[str, Callable[[dict[str, Tensor]], object]] = {
     "no model": lambda tensors: tensors.pop(MODEL),
     "one run's model for all": _set(MODEL, lambda one: one[:1]),
@@ -92,6 +93,12 @@ CHANGES: dict[str, Callable[[dict[str, Tensor]], object]] = {
     "a history of other length": _set("state.history_risk", lambda one: one[:-1]),
     "a history of one run": _set("state.history_risk", lambda one: one[:, :1]),
     "a history without runs": _set("state.history_risk", lambda one: one[:, 0]),
+    "a step beyond the last": _set("state.step", lambda one: one + 2**62),
+    "a moment of one run": _set(MOMENT, lambda one: one[:1]),
+    "a moment of other type": _set(MOMENT, lambda one: one.float()),
+    "a moment without dimensions": _set(MOMENT, lambda one: one.flatten()[0]),
+    "no moment": lambda tensors: tensors.pop(MOMENT),
+    "a moment more": lambda tensors: tensors.update({"optimiser.0.other": torch.ones(())}),
     "an optimiser of no parameter": lambda tensors: tensors.update({"optimiser.x.step": torch.ones(())}),
     "an optimiser of a far parameter": lambda tensors: tensors.update({"optimiser.99.step": torch.ones(())}),
     "an optimiser of a negative parameter": lambda tensors: tensors.update({"optimiser.-1.step": torch.ones(())}),

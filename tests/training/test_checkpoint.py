@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from parityscope import RECIPES, InvalidInput, draw_problems
+from parityscope import RECIPES, InvalidInput, draw_problems, learn
+from parityscope.records.tensors import read_tensors, write_tensors
 from parityscope.training.build import build_model
 from parityscope.training.checkpoint import Keeper
 from parityscope.training.descent import TrainingState, descend, make_optimiser
@@ -26,7 +27,7 @@ def test_stopping_and_going_on_equals_never_stopping(tmp_path, name):
     path = tmp_path / "state.safetensors"
     Keeper(path, {"a": 1}, model, optimiser).save(state.tensors())
     recipe, resumed, objective, optimiser = build(40, name)
-    state = TrainingState.of(Keeper(path, {"a": 1}, resumed, optimiser).stored())
+    state = TrainingState.of(Keeper(path, {"a": 1}, resumed, optimiser).stored(), 40)
     descend(resumed, objective, recipe, state, optimiser)
     assert torch.equal(straight.directions, resumed.directions)
     assert torch.equal(expected.finished_at, state.finished_at)
@@ -89,11 +90,42 @@ def test_a_state_of_another_number_of_runs_is_refused(tmp_path, name):
 
 
 def test_a_state_that_contradicts_itself_is_refused():
-    for name, wrong in (("finished_at", 9), ("best_step", 9), ("step", -5), ("history_steps", 3)):
+    for name, wrong in (("finished_at", 9), ("best_step", 9), ("step", -5), ("step", 9), ("history_steps", 3)):
         tensors = TrainingState.fresh(3).tensors()
         tensors[name] = torch.tensor([wrong]) if name == "history_steps" else torch.full_like(tensors[name], wrong)
         with pytest.raises(InvalidInput, match="contradicts itself"):
-            TrainingState.of(tensors)
+            TrainingState.of(tensors, 8)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("bounded", {}),
+        ("as-coded", {}),
+        ("mirror", {}),
+        ("concave", {"optimiser": "lbfgs"}),
+        ("concave", {"optimiser": "armijo"}),
+    ],
+)
+def test_an_optimiser_of_other_shapes_or_types_is_refused(tmp_path, recipe, changes):
+    path = tmp_path / "state.safetensors"
+    settings = {"steps": 3, "checkpoint": path, **changes}
+    problems = draw_problems(10, 2, range(2))
+    first = learn(problems, recipe, range(2), **settings)
+    stored, config = read_tensors(path)
+    moments = [name for name in stored if name.startswith("optimiser.")]
+    assert moments
+    for name in moments:
+        wrong = {"type": stored[name].to(torch.complex64), "shape": torch.stack([stored[name]] * 2), "name": None}
+        for what, tensor in wrong.items():
+            changed = {key: value for key, value in stored.items() if key != name or what != "name"}
+            changed.update({name: tensor} if what != "name" else {f"{name}s": stored[name]})
+            write_tensors(path, changed, config)
+            with pytest.raises(InvalidInput, match="optimiser"):
+                learn(problems, recipe, range(2), resume=True, **settings)
+    write_tensors(path, stored, config)
+    again = learn(problems, recipe, range(2), resume=True, **settings)
+    assert torch.equal(again.attention, first.attention)
 
 
 def test_seconds_before_an_interruption_count(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ def _restore(
         if found is None or (found.shape, found.dtype) != (shape, tensor.dtype):
             said = "nothing" if found is None else f"{found.dtype} of shape {tuple(found.shape)}"
             raise unreadable(path, f"{name} is {said}, not {tensor.dtype} of shape {tuple(tensor.shape)}")
-    _restore_optimiser(path, optimiser, tensors, len(list(model.parameters())))
+    _restore_optimiser(path, optimiser, tensors, list(model.parameters()))
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.copy_(tensors[f"model.{name}"])
@@ -129,14 +129,23 @@ def _optimiser_tensors(optimiser: Optimiser) -> dict[str, Tensor]:
     }
 
 
-def _restore_optimiser(path: Path, optimiser: Optimiser, tensors: dict[str, Tensor], parameters: int) -> None:
+def _restore_optimiser(
+    path: Path, optimiser: Optimiser, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor]
+) -> None:
     full = optimiser.state_dict()
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")
         if kind == "optimiser":
             index, _, key = rest.partition(".")
-            if not index.isdecimal() or int(index) >= parameters:
+            if not index.isdecimal() or int(index) >= len(parameters):
                 raise unreadable(path, f"{name} is of no parameter")
+            like = torch.zeros(()) if key == "step" else parameters[int(index)]
+            # torch's own optimisers would convert it without a word.
+            if isinstance(optimiser, torch.optim.Optimizer) and (tensor.shape, tensor.dtype) != (
+                like.shape,
+                like.dtype,
+            ):
+                raise unreadable(path, f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}")
             full["state"].setdefault(int(index), {})[key] = tensor
     try:
         optimiser.load_state_dict(full)

@@ -215,6 +215,10 @@ class _DecoderState:
         self.keeper = Keeper(checkpoint, stored, self.model, self.optimiser, checkpoint_seconds)
         if (state := self.keeper.stored()) is not None:
             self.step = int(state["steps_taken"])
+            if not 0 <= self.step <= config.steps:
+                raise InvalidInput(
+                    f"{checkpoint} is of step {self.step} of {config.steps}: move it away to start afresh"
+                )
             self.losses = state["losses"].to(self.device)
             self.history = DecoderHistory.of(state)
 

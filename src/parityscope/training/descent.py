@@ -87,13 +87,14 @@ class TrainingState:
         }
 
     @classmethod
-    def of(cls, tensors: dict[str, Tensor]) -> TrainingState:
-        """Return the state that a checkpoint stored; one that contradicts itself is refused."""
+    def of(cls, tensors: dict[str, Tensor], last: int) -> TrainingState:
+        """Return the state that a checkpoint of a training of at most `last` steps stored, if it can be one."""
         step, steps = int(tensors["step"]), tensors["history_steps"].tolist()
         finished_at, best_step = tensors["finished_at"], tensors["best_step"]
         history = tensors.get("history_risk", torch.zeros(0, len(finished_at)))
         moments = [step, *finished_at.tolist(), *best_step.tolist(), *steps]
-        if history.shape != (len(steps), len(finished_at)) or max(moments) > step or min(0, *moments) < -1 or step < 0:
+        within = 0 <= step <= last and max(moments) <= step and min(moments) >= -1
+        if history.shape != (len(steps), len(finished_at)) or not within:
             raise InvalidInput("the state in the checkpoint contradicts itself: move the file away to start afresh")
         risks = list(history.unbind())
         return cls(step, finished_at, tensors["diverged"], tensors["best_risk"], best_step, steps, risks)

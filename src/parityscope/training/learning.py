@@ -460,7 +460,7 @@ def _trained(
     keeper = Keeper(options.checkpoint, config, model, optimiser, started=started)
     state = TrainingState.fresh(len(seeds))
     if options.resume and (stored := keeper.stored(state.tensors())) is not None:
-        state = TrainingState.of(stored)
+        state = TrainingState.of(stored, int(chosen.steps))
     with single_threaded(model.positions.numel() < _WORTH_A_THREAD):
         descend(
             model,

@@ -83,6 +83,9 @@ class ArmijoAscent(Stepper):
         self._place(before, slopes, torch.where(searching, 0.0, length))
         self.stuck, self._states[0]["length"] = searching, length
 
+    def _like(self, index: int) -> dict[str, Tensor]:
+        return {} if index else {"length": torch.zeros(len(self.model.directions), dtype=torch.float64)}
+
     def certificate(self) -> Certificate:
         """Return what concavity proves of every run, where the scale is trained; softmax alone is not concave."""
         if self.model.log_scale is None:
@@ -138,6 +141,10 @@ class LimitedMemory(Stepper):
         for name in ("moves", "falls", "last"):
             memory[name][lost] = 0.0
         self.stuck = lost & fresh
+
+    def _like(self, index: int) -> dict[str, Tensor]:
+        fresh = self._states[index]
+        return {**fresh, "last": fresh["gradient"]} if fresh else {}
 
     def _remember(self, slope: Float[Tensor, "runs numbers"], moving: Tensor) -> None:
         """Add the last step and what it changed of the gradient, where that tells a curvature."""

@@ -75,9 +75,19 @@ class Stepper(ABC):
         return {"state": {index: dict(state) for index, state in enumerate(self._states) if state}}
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
-        """Take over the tensors of a stored state."""
+        """Take over the tensors of a stored state; what steps cannot have left is a ValueError."""
         for index, stored in state_dict["state"].items():
+            like = self._like(index)
+            if set(stored) not in (set(self._states[index]), set(like)):
+                raise ValueError(f"of parameter {index} it keeps {', '.join(sorted(stored)) or 'nothing'}")
+            for name, tensor in stored.items():
+                if (tensor.shape, tensor.dtype) != (like[name].shape, like[name].dtype):
+                    raise ValueError(f"{name} of parameter {index} is {tensor.dtype} of shape {tuple(tensor.shape)}")
             self._states[index] = dict(stored)
+
+    def _like(self, index: int) -> dict[str, Tensor]:
+        """Return tensors of the names, types and shapes that steps keep of a parameter: of those it begins with."""
+        return self._states[index]
 
 
 class _FirstOrder(Stepper):
@@ -96,8 +106,10 @@ class _FirstOrder(Stepper):
     @torch.no_grad()
     def step(self) -> None:
         """Take one step; parameters without a gradient stay."""
-        for parameter, state in zip(self.parameters, self._states, strict=True):
+        for index, (parameter, state) in enumerate(zip(self.parameters, self._states, strict=True)):
             if parameter.grad is not None:
+                if not state:
+                    state.update(self._like(index))
                 self._move(parameter, parameter.grad, state)
 
     @abstractmethod
@@ -125,10 +137,6 @@ class Adam(_FirstOrder):
 
     def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
         beta1, beta2 = self._betas
-        if not state:
-            # torch's names: checkpoints written with its Adam stay readable.
-            state["step"] = torch.zeros(())
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         state["step"] += 1
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -136,6 +144,11 @@ class Adam(_FirstOrder):
         # Kingma and Ba, Algorithm 1: both means are divided by 1 − β^t, since they start at 0.
         root = (state["exp_avg_sq"].sqrt() / (1 - beta2**steps) ** 0.5).add_(_EPSILON)
         parameter.addcdiv_(state["exp_avg"], root, value=-self._rate / (1 - beta1**steps))
+
+    def _like(self, index: int) -> dict[str, Tensor]:
+        # torch's names: checkpoints written with its Adam stay readable.
+        moments = (torch.zeros_like(self.parameters[index]) for _ in range(2))
+        return {"step": torch.zeros(()), **dict(zip(("exp_avg", "exp_avg_sq"), moments, strict=True))}
 
 
 class NormalisedMomentum(_FirstOrder):
@@ -171,10 +184,6 @@ class NormalisedMomentum(_FirstOrder):
     def _move(self, parameter: Tensor, gradient: Tensor, state: dict[str, Tensor]) -> None:
         beta1, beta2 = self._betas
         square = gradient.square().mean(self._shared_dimensions, keepdim=True)
-        if not state:
-            state["step"] = torch.zeros(())
-            state["mean"] = torch.zeros_like(gradient)
-            state["square"] = torch.zeros_like(square)
         state["step"] += 1
         state["mean"].lerp_(gradient, 1 - beta1)
         state["square"].lerp_(square, 1 - beta2)
@@ -184,3 +193,7 @@ class NormalisedMomentum(_FirstOrder):
         # Ours: q ← q − a·√(1 + ‖q‖)·m/√v, see above.
         length = (1 + parameter.norm(dim=-1, keepdim=True)).sqrt() if self._grow else 1.0
         parameter.sub_(self._rate * length * mean / root)
+
+    def _like(self, index: int) -> dict[str, Tensor]:
+        mean = torch.zeros_like(self.parameters[index])
+        return {"step": torch.zeros(()), "mean": mean, "square": mean.mean(self._shared_dimensions, keepdim=True)}
