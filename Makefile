@@ -93,8 +93,8 @@ coverage: $(VENV)/.installed-test
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/python .ci/coverage_by_package.py
-# Small faults planted one by one in the arithmetic and the verdicts: which of them no test notices.
-MUTANTS ?= risk verdicts
+# Small faults planted one by one in the verdicts, fit, K and the engines: which of them no test notices.
+MUTANTS ?= verdicts fit k risk
 mutants: $(VENV)/.installed-test
 	$(BIN)/python .ci/mutants.py $(MUTANTS)
 lint: $(VENV)/.installed-test

@@ -1,5 +1,7 @@
 """The loop's steps one by one: what each tests, accepts, charges, leaves out and writes down."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from parityscope.fit.evidence.evidence import p_text
 from parityscope.fit.evidence.score import Target
 from parityscope.fit.known import Known
 from parityscope.fit.solvers import scan, walsh
+from parityscope.fit.solvers.elimination import sample_seconds
 from parityscope.fit.solvers.scan import BitSet, Scanner
 
 ROWS, COLUMNS = 400, 10
@@ -159,9 +162,9 @@ class TestCompleteScans:
         monkeypatch.setattr(
             loop, "_scan_spectrum", lambda known, diary, sizes: asked.append(("spectrum", *sizes)) or True
         )
-        known = known_of((), (1, 2, 3, 4))
-        assert loop._scan(known, Diary(Budget(60.0)), Scanner(known.table))
-        assert asked == [[3, 4], ("spectrum", 3, 4)]
+        known, diary = known_of((), (1, 2, 3, 4)), Diary(Budget(60.0))
+        assert loop._scan(known, diary, Scanner(known.table))
+        assert (asked, diary.complete) == ([[3, 4], ("spectrum", 3, 4)], {1, 2})
         asked.clear()
         assert loop._scan(known, Diary(Budget(1.01 * cost_of(2))), Scanner(known.table))
         assert asked == [[3, 4], ("spectrum", 3, 4)]
@@ -207,7 +210,7 @@ class TestWithoutNoise:
         return diary.attempts[-1].outcome, [one.support for one in known.accepted]
 
     def test_equations_name_a_parity_and_nothing_where_they_contradict_each_other(self):
-        assert self.tried(known_of((0, 3, 5, 8, 9), (5,)))[1] == [(0, 3, 5, 8, 9)]
+        assert self.tried(known_of((0, 3, 5, 8, 9), (3, 5)))[1] == [(0, 3, 5, 8, 9)]
         assert self.tried(known_of((0, 3, 5, 8, 9), (5,), noise=0.3)) == (
             "the equations contradict each other: there is no parity without noise",
             [],
@@ -218,16 +221,103 @@ class TestWithoutNoise:
         assert (said.startswith("no sparse solution in "), found) == (True, [])
         assert self.tried(known_of((0, 3), (5,), k_is_known=True))[1] == [(0, 3)]
 
-    @pytest.mark.parametrize(("rows", "enough"), [(COLUMNS + 24, False), (COLUMNS + 26, True)])
+    @pytest.mark.parametrize(("rows", "enough"), [(COLUMNS + 24, False), (COLUMNS + 25, True)])
     def test_it_takes_two_dozen_equations_to_spare(self, rows, enough):
         said, _ = self.tried(known_of((0, 3, 5), (1, 2, 3), rows=rows))
-        assert said.startswith("not tried: ") != enough
+        assert said.startswith(f"not tried: {COLUMNS} unknowns are too many for {rows} equations") != enough
+
+    def test_it_may_cost_a_twentieth_of_the_budget_and_has_so_many_unknowns_at_most(self, monkeypatch):
+        known = known_of((0, 3, 5), (3,))
+        for share, tried in ((0.051, False), (0.049, True)):
+            assert self.tried(known, sample_seconds(COLUMNS) / share)[0].startswith("not tried") != tried
+        for most, tried in ((COLUMNS - 1, False), (COLUMNS, True)):
+            monkeypatch.setattr(loop, "_MOST_EQUATIONS", most)
+            assert self.tried(known)[0].startswith("not tried") != tried
+
+    @pytest.mark.parametrize(
+        ("left", "best", "samples"),
+        [(30, None, 10), (3000, None, 200), (4, None, 1), (3, None, None), (30, BitSet((0, 1), 1.0), None)],
+    )
+    def test_a_third_of_what_is_left_goes_to_samples_of_fewer_columns(self, monkeypatch, left, best, samples):
+        """The first sample has all columns and costs as much as any; the next have nine tenths of them, and less."""
+        runs = []
+
+        def run(columns, samples, budget):
+            runs.append((columns, samples))
+            budget.charge(samples * sample_seconds(COLUMNS))
+
+        sampled = SimpleNamespace(generators=range(COLUMNS), consistent=True, best=best, solved=7, run=run)
+        monkeypatch.setattr(loop, "Eliminator", lambda *given: sampled)
+        diary = Diary(Budget((left + 1.5) * sample_seconds(COLUMNS) / 0.05, spent=1.0))
+        loop._without_noise(known_of((), (3,)), diary, np.random.RandomState(0))
+        assert runs == [(COLUMNS, 1)] + ([(columns, samples) for columns in (9, 7, 5)] if samples else [])
+        assert diary.attempts[-1].outcome == "no sparse solution in 7 samples of equations"
 
     def test_of_equal_solutions_the_smallest_is_left_to_the_scan(self):
         known = known_of((0, 1, 2), (1, 2, 3))
         assert loop._smaller_comes_first(known, Diary(Budget(60.0)), BitSet((0, 1, 2), 1.0)) is False
+        assert loop._smaller_comes_first(known_of((4,)), Diary(Budget(60.0)), BitSet((4, 9), 1.0))
         known.X[:, 9] = known.X[:, 0] ^ known.X[:, 1]
         again = Known.of(known.X, Target(known.X[:, :3].sum(axis=1) % 2 * 1.0), [1, 2, 3], False, 0.01)
         assert loop._smaller_comes_first(again, Diary(Budget(60.0)), BitSet((0, 1, 2), 1.0))
         assert not loop._smaller_comes_first(again, Diary(Budget(60.0)), BitSet((2, 9), 1.0))
         assert not loop._smaller_comes_first(again, Diary(Budget(20 * cost_of(2))), BitSet((0, 1, 2), 1.0))
+
+
+class TestTheOrder:
+    @staticmethod
+    def steps(monkeypatch, solver="auto", *, measured=False, found=(), seconds=60.0, sizes=(1, 2)):
+        """Return the steps that a search takes, of which some find a term the first time."""
+        taken, finds = [], list(found)
+
+        def step(name):
+            taken.append(name)
+            return name in finds and (finds.remove(name) or True)
+
+        for name in ("_without_noise", "_scan", "_scan_rest", "_leave_out", "_attend"):
+            monkeypatch.setattr(loop, name, lambda *given, name=name: step(name))
+        monkeypatch.setattr(loop, "Sampler", lambda *given: SimpleNamespace(climb=lambda: step("climb")))
+        known, diary = known_of((), sizes, measured=measured), Diary(Budget(seconds, spent=1.0), complete={9})
+        loop.run(known, diary, solver, np.random.RandomState(0))
+        return taken, diary
+
+    @pytest.mark.parametrize(
+        ("solver", "taken"),
+        [
+            ("auto", ["_without_noise", "_scan", "climb", "_scan_rest", "_leave_out"]),
+            ("exhaustive", ["_scan", "climb", "_scan_rest", "_leave_out"]),
+            ("elimination", ["_without_noise", "climb", "_leave_out"]),
+            ("collision", ["climb", "_leave_out"]),
+            ("attention", ["_attend"]),
+        ],
+    )
+    def test_equations_come_before_scans_scans_before_samples_and_the_rest_last(self, monkeypatch, solver, taken):
+        found, diary = self.steps(monkeypatch, solver)
+        assert found == taken
+        assert not diary.full
+        assert diary.complete == ({9} if solver == "attention" else set())
+
+    def test_a_measured_target_has_no_equations_and_no_samples(self, monkeypatch):
+        assert self.steps(monkeypatch, measured=True)[0] == ["_scan", "_scan_rest", "_leave_out"]
+
+    @pytest.mark.parametrize(("finding", "again"), [("_scan", 1), ("climb", 2), ("_scan_rest", 3)])
+    def test_after_every_term_all_of_it_comes_again(self, monkeypatch, finding, again):
+        whole = ["_scan", "climb", "_scan_rest"]
+        taken, _ = self.steps(monkeypatch, found=[finding])
+        assert taken == ["_without_noise", *whole[:again], *whole, "_leave_out"]
+
+    def test_without_sizes_budget_or_room_for_terms_there_is_nothing_to_search(self, monkeypatch):
+        assert self.steps(monkeypatch, sizes=())[0] == []
+        assert self.steps(monkeypatch, seconds=1.0)[0] == ["_without_noise", "_leave_out"]
+        assert self.steps(monkeypatch, seconds=1.5)[0][1] == "_scan"
+        monkeypatch.setattr(loop, "MOST_TERMS", 0)
+        taken, diary = self.steps(monkeypatch)
+        assert (taken, diary.full, diary.complete) == (["_without_noise", "_scan", "_leave_out"], True, set())
+
+    @pytest.mark.parametrize(
+        ("explained", "solver", "left"), [(0.97, "auto", 0), (0.95, "auto", 3), (0.97, "exhaustive", 3)]
+    )
+    def test_where_hardly_a_row_is_left_to_explain_scans_are_enough(self, monkeypatch, explained, solver, left):
+        monkeypatch.setattr(Known, "explained", explained)
+        taken, _ = self.steps(monkeypatch, solver)
+        assert taken[taken.index("_scan") + 1 :] == ["climb", "_scan_rest", "_leave_out"][:left]

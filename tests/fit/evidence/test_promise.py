@@ -38,10 +38,10 @@ def test_the_promise_is_the_quantile_and_its_deviations_over_the_root_of_what_is
 
 
 def test_few_rows_and_strong_samples_promise_what_is_left():
-    # The quantiles at 0.8 and 0.7 are 0.253 and 0.385; what they promise of ten free rows is 0.950 and 0.991.
-    assert promised(11, 0.5, -math.log(0.8)) == 0.95
+    # Without a price the quantile is 0, and at 0.7 it is 0.385; of ten free rows they promise 0.870 and 0.991.
+    assert promised(11, 0.5, 0.0) == 0.87
     assert promised(11, 0.5, -math.log(0.7)) is None
-    assert promised(10, 0.5, -math.log(0.8)) is None
+    assert promised(10, 0.5, 0.0) is None
     # What is met from 0.8 on is said from 0.8 + 2.75/√399 = 0.938 on, what is met without noise without noise.
     assert promised(400, 0.5, 15.0, met=0.8) == 0.94
     assert promised(400, 0.5, 15.0, met=0.95) is None
@@ -53,16 +53,24 @@ def test_one_size_is_one_column():
     assert sentence({1: 0.2}, spread=None, terms=False, grouped=False).startswith(
         "any parity of at most k = 1 column w"
     )
-    assert sizes_text({1, 3, 5, 6}) == "1, 3 and 5 to 6"
+    assert sizes_text({1, 3, 5, 6, 7}) == "1, 3 and 5 to 7"
+    assert sizes_text({1, 3}) == "1 and 3"
+    two = sentence({3: 0.2, 4: 0.2, 5: 0.2, 7: 0.9}, spread=None, terms=False, grouped=False)
+    assert two.startswith(
+        "any parity of 3 to 5 columns with partial correlation ≥ 0.2, of 7 with partial correlation ≥ 0.9, would have"
+    )
 
 
 def test_what_was_skipped_is_said_with_its_price_and_why():
     """Beyond a day the first size has its price, and larger ones are longer; all of them with noise, or some."""
-    few = {2: (2.0, 100.0), 3: (0.5, 200.0)}
-    assert skipped_sentence(few) == "not searched: 2 columns (100 seconds), 3 columns weaker than 0.5 (3 minutes)"
+    few = {2: (2.0, 100.0), 3: (0.5, 200.0), 4: (1.0, 300.0)}
+    assert skipped_sentence(few) == (
+        "not searched: 2 columns (100 seconds), 3 columns weaker than 0.5 (3 minutes), 4 columns with noise (5 minutes)"
+    )
     assert skipped_sentence(few, pairs=50.0, early=True, stopped="the clock") == (
         "not searched: 2 columns (100 seconds; a budget of 50 seconds pays for all pairs), 3 columns weaker than 0.5 "
-        "(3 minutes), since little more is spent once a term is found, what else this budget pays for (the clock)"
+        "(3 minutes), 4 columns with noise (5 minutes), since little more is spent once a term is found, what else "
+        "this budget pays for (the clock)"
     )
     for met, noise in ((1.0, " with noise"), (2.0, "")):
         text = skipped_sentence({4: (1.0, 9e9), 5: (1.0, 1e15), 6: (met, 1e18)})

@@ -150,6 +150,7 @@ def test_a_tail_is_barndorff_nielsens(strength, share):
     v = t * math.sqrt(counts @ (z**2 * tilted(t) * (1 - tilted(t))))
     expected = math.log(2) + norm.logsf(r + math.log(v / r) / r)
     assert _tail_of(observed, z, p, counts) == pytest.approx(expected, rel=1e-6)
+    assert _tail_of(1e-4 * observed, 1e-4 * z, p, counts) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_ends_of_a_tail():
@@ -159,6 +160,7 @@ def test_the_ends_of_a_tail():
     assert _tail_of(most, z, p, ones) == pytest.approx(math.log(2 * 0.2 * 0.7 * 0.4))
     assert _tail_of(most, z, p, 2 * ones) > math.log(2 * 0.2 * 0.7 * 0.4)
     assert _tail_of(0.0, z, p, ones) == 0.0
+    assert _tail_of(0.1, np.ones(1), np.array([0.9]), np.ones(1)) == 0.0
     assert _tail_of(1e-9, z, p, ones) == pytest.approx(0.0, abs=1e-6)
     up, signs = np.repeat([0.0, 1.0], 20), np.repeat([-1.0, 1.0], 20)
     for sign in (1, -1):
@@ -173,16 +175,36 @@ def test_a_constant_has_no_effect():
     assert score_test(design, np.full(200, 2.0), target) == score.Score(0.0, 0.0, math.inf)
 
 
-def test_a_measured_target_has_students_tail_and_its_estimate():
+@pytest.mark.parametrize("wild", [False, True])
+def test_a_measured_target_has_the_larger_of_students_tail_and_that_of_flipped_signs(wild):
     random = np.random.RandomState(7)
-    z, y = random.choice([-1.0, 1.0], size=80), random.randn(80)
+    z, y, w = random.choice([-1.0, 1.0], size=80), random.randn(80), random.randint(1, 4, size=80).astype(float)
+    if wild:  # four rows of eighty have all of the effect
+        z = np.where(np.arange(80) < 4, -1.0, 1.0)
+        y += 10.0 * (z < 0)
     y += 0.5 * z
-    tested = score_test(np.ones((80, 1)), z, Target(y, True))
-    slope, t = np.polyfit(z, y, 1)[0], np.corrcoef(z, y)[0, 1] * math.sqrt(79)
-    assert tested.estimate == pytest.approx(slope)
-    assert tested.error == pytest.approx(math.sqrt(y.var(ddof=1) / (80 * z.var())))
-    beyond = (z - z.mean()) * (y - y.mean())
-    assert tested.log_p == pytest.approx(max(math.log(2) + student.logsf(abs(t), 78), _flipped_log_p(beyond)), rel=1e-3)
+    for weights in (np.ones(80), w):
+        tested = score_test(np.ones((80, 1)), z, Target(y, True, weights))
+        beyond, left = z - np.average(z, weights=weights), y - np.average(y, weights=weights)
+        spread, square = weights @ left**2 / (weights.sum() - 1), weights @ beyond**2
+        tails = (
+            _student_log_p(weights @ (beyond * left) / math.sqrt(spread * weights**2 @ beyond**2), 78),
+            _flipped_log_p(weights * beyond * left),
+        )
+        assert (tails[1] > tails[0]) == wild
+        assert tested.log_p == pytest.approx(max(tails), rel=1e-6)
+        assert tested.estimate == pytest.approx(weights @ (beyond * left) / square)
+        assert tested.error == pytest.approx(math.sqrt(spread / square))
+
+
+def test_a_labels_weight_counts_in_its_tail():
+    design, target = drawn(8)
+    z, fitted = np.random.RandomState(9).randn(200), regression(design, target)
+    mass = target.weights * fitted.variance
+    beyond = z - design @ np.linalg.solve(fitted.information, (design * mass[:, None]).T @ z)
+    pieces, observed = target.weights * beyond, float(target.weights * beyond @ (target.y - fitted.expected))
+    expected = _tail_of(abs(observed), math.copysign(1, observed) * pieces, fitted.expected, np.ones(200))
+    assert score_test(design, z, target).log_p == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])

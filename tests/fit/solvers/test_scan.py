@@ -77,13 +77,15 @@ def test_a_pair_needs_twelve_rows_worth_of_variance_beyond_its_parts(others, sco
     assert [one.bits for one in found] == [(0, 1)] * scored
 
 
-@pytest.mark.parametrize("k", [3, 4])
-def test_of_more_sets_than_are_kept_the_strongest_are_those_of_a_whole_sort(k):
-    X, _ = drawn(columns=14, seed=k, share=0.5)
-    residuals = np.random.RandomState(k).randn(300)
+@pytest.mark.parametrize(("k", "columns"), [(3, 7), (3, 14), (4, 14)])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_strongest_sets_are_those_of_a_whole_sort(k, columns, seed):
+    """All 35 of them, or the first 64."""
+    X, _ = drawn(columns=columns, seed=seed, share=0.5)
+    residuals = np.random.RandomState(seed).randn(300)
     signs = 1.0 - 2 * X
     found = Scanner(encode(X, np.arange(300))).strongest(k, residuals, np.ones(300))
-    every = itertools.combinations(range(14), k)
+    every = itertools.combinations(range(columns), k)
     whole = {some: signs[:, some].prod(axis=1) @ residuals / np.sqrt(300) for some in every}
     assert [one.bits for one in found] == sorted(whole, key=lambda some: -abs(whole[some]))[:64]
     assert [one.strength for one in found] == pytest.approx([whole[one.bits] for one in found], abs=1e-3)
@@ -126,13 +128,14 @@ def test_questions_about_one_column_are_never_a_pair():
             assert len(set(table.owner[list(one.bits)])) == k
 
 
-def test_blocks_of_rows_change_nothing(monkeypatch):
-    X, y = drawn(rows=700)
-    whole = Scanner(encode(X, np.arange(700))).strongest(2, *residuals_of(y))
-    monkeypatch.setattr("parityscope.fit.solvers.scan._BLOCK_ROWS", 128)
+@pytest.mark.parametrize(("k", "columns", "rows", "block", "tile"), [(2, 40, 700, 128, 4), (3, 9, 9000, 2**13, 4)])
+def test_blocks_of_rows_and_of_columns_change_nothing(monkeypatch, k, columns, rows, block, tile):
+    X, y = drawn(rows, columns)
+    whole = Scanner(encode(X, np.arange(rows))).strongest(k, *residuals_of(y))
+    monkeypatch.setattr("parityscope.fit.solvers.scan._BLOCK_ROWS", block)
     monkeypatch.setattr("parityscope.fit.solvers.scan._HELD", 0)
-    monkeypatch.setattr("parityscope.fit.solvers.scan._TILE", 4)
-    parts = Scanner(encode(X, np.arange(700))).strongest(2, *residuals_of(y))
+    monkeypatch.setattr("parityscope.fit.solvers.scan._TILE", tile)
+    parts = Scanner(encode(X, np.arange(rows))).strongest(k, *residuals_of(y))
     assert [one.bits for one in parts] == [one.bits for one in whole]
     assert [one.strength for one in parts] == pytest.approx([one.strength for one in whole], abs=1e-4)
 

@@ -195,9 +195,9 @@ def test_for_a_pair_the_certified_error_is_the_largest_one(link):
 def test_streamed_gradients_are_those_of_the_first_examples(monkeypatch):
     monkeypatch.setattr(training, "_BLOCK", 100)
     tree, generator = TREES[0], seeded_generator(3, "data")
-    x = torch.cat([tree.draw(rows, generator) for rows in (50, 100, 100)])
-    for count, found in zip((50, 250), streamed_gradients(tree, (50, 250), 3, QUADRATIC), strict=True):
-        expected = summed_gradient(tree, tree.chain(x[:count]), QUADRATIC) / count
+    x = torch.cat([tree.draw(rows, generator) for rows in (50, 100, 80)])
+    for count, found in zip((50, 230), streamed_gradients(tree, (50, 230), 3, QUADRATIC), strict=True):
+        expected = summed_gradient(tree, tree.chain(x[:count]), QUADRATIC, block=False) / count
         assert torch.allclose(found, expected, atol=1e-7)
 
 
@@ -224,13 +224,35 @@ def test_both_ways_end_to_end_learn():
 
 
 def test_a_pairs_only_step_is_the_rounded_gradient_of_all_examples(monkeypatch):
-    monkeypatch.setattr(training, "_BLOCK", 100)
+    monkeypatch.setattr(training, "_BLOCK", 10)
     pair = ParityTree.random(16, 2, seed=0)
-    x = pair.draw(250, seeded_generator(7, "data"))
-    gradient = summed_gradient(pair, pair.chain(x), QUADRATIC, block=True) / 250
+    x = pair.draw(25, seeded_generator(7, "data"))
+    gradient = summed_gradient(pair, pair.chain(x), QUADRATIC, block=True) / 25
     expected = (-rounded_rate(pair, QUADRATIC) * gradient).round().float()
     assert len(expected.unique()) > 3
-    assert bool((learn_end_to_end(pair, 250, 7).weights == expected).all())
+    assert bool((learn_end_to_end(pair, 25, 7).weights == expected).all())
+
+
+def test_one_step_needs_no_block_mask_and_learning_by_levels_has_it():
+    tree = ParityTree.random(16, 4, seed=1)
+    assert not stepped(tree, QUADRATIC, torch.zeros(3, 19, dtype=torch.float64)).block
+    assert learn_end_to_end(tree, 16, 1).block
+    assert learn_log_correlation(tree, 16, 1, COSINE).block
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_a_first_step_goes_along_the_correlations_gradient_and_is_as_long_as_said(monkeypatch, forced):
+    monkeypatch.setattr(training, "_LOG_STEPS", 0)
+    tree = ParityTree.random(16, 4, seed=1)
+    x = tree.draw(64, seeded_generator(1, "data"))
+    model, true = learn_log_correlation(tree, 64, 1, COSINE, forced=forced), tree.chain(x)
+    for level in (1, 2):
+        nodes, end = tree.nodes(level), tree.ends[level - 1]
+        below = model(x).detach()[:, : end - 16]
+        seen = true if forced else torch.cat([x, below, true[:, end:]], -1)
+        step = -summed_gradient(tree, seen, COSINE, block=True, correlation=True)[nodes, :end].float()
+        expected = (math.log(19) - 1) * step / step.topk(2, -1).values.mean(-1, keepdim=True)
+        assert torch.allclose(model.weights[nodes, :end], expected, atol=1e-5)
 
 
 def test_only_a_chain_that_is_forced_needs_no_generating(monkeypatch):

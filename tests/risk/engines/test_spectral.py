@@ -139,6 +139,15 @@ def test_the_scan_bounds_every_product_of_cosines_that_it_does_not_keep(n, sprea
     assert rest.value == pytest.approx(rest.plain)
 
 
+def test_the_scan_keeps_every_recurrence_of_equal_weights_with_its_neighbours_and_nothing_else():
+    """Π cos(t/2) is 1 at t = 2π, 4π, …: every seventh multiple here, each a block of its own."""
+    scan, ones = Scan(torch.ones(40, dtype=torch.float64), 2 * math.pi / 7), lambda t: (t.new_ones(len(t)),) * 2
+    assert scan.per == 1
+    scan.extend(700 * scan.base, 0.9, ones)
+    kept, _ = scan.select(Bounds(1e-9, 1e-9, 1e-9), 10**6, ones)
+    assert kept.tolist() == [one for one in range(1, 1 + scan.blocks(scan.reach)) if one % 7 in (6, 0, 1)]
+
+
 @pytest.mark.parametrize("shortened", ["autocast", "precision"])
 def test_no_setting_of_the_callers_shortens_the_scans_products(shortened):
     weights, mask, pieces = log_normal(80, 3, 0.5), first_hidden(80, 3), hinge(ZigZag(3).piecewise_linear(), 2)
