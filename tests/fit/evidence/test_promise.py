@@ -67,9 +67,9 @@ def test_what_was_skipped_is_said_with_its_price_and_why():
     assert skipped_sentence(few) == (
         "not searched: 2 columns (100 seconds), 3 columns weaker than 0.5 (3 minutes), 4 columns with noise (5 minutes)"
     )
-    assert skipped_sentence(few, pairs=50.0, early=True, stopped="the clock") == (
-        "not searched: 2 columns (100 seconds; a budget of 50 seconds pays for all pairs), 3 columns weaker than 0.5 "
-        "(3 minutes), 4 columns with noise (5 minutes), since little more is spent once a term is found, what else "
+    assert skipped_sentence(few, pairs=50.0, since="the search ends there", stopped="the clock") == (
+        "not searched: 2 columns (100 seconds; a budget of 52 seconds pays for all pairs), 3 columns weaker than 0.5 "
+        "(3 minutes), 4 columns with noise (5 minutes), since the search ends there, what else "
         "this budget pays for (the clock)"
     )
     for met, noise in ((1.0, " with noise"), (2.0, "")):
