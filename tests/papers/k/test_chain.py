@@ -144,6 +144,15 @@ def test_the_two_children_have_the_same_gradient_on_every_sample_but_for_fourth_
     assert apart(gradient) < 0.3 * apart(correlated)
 
 
+@pytest.mark.parametrize("block", [False, True])
+def test_a_chain_is_generated_token_by_token(block):
+    tree, model = TREES[1], model_of(TREES[1], QUADRATIC, block=block)
+    tokens = x = every_chain(tree)[:, : tree.d]
+    for scores in model.attention():
+        tokens = torch.cat([tokens, QUADRATIC.value(tokens @ scores[: tokens.shape[1]])[:, None]], -1)
+    assert torch.allclose(model(x), tokens[:, tree.d :], atol=1e-12)
+
+
 def test_roots_are_no_children_of_what_is_seen():
     tree = TREES[0]
     assert visible_roots(tree, 0, block=False) == list(range(6))
