@@ -172,10 +172,14 @@ def origin_lines(origin: Mapping[str, Any]) -> Iterator[str]:
 def claims_page(claims: Sequence[ClaimNumbers], origin: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that lists every statement with its verdict, each with its evidence folded."""
     papers, others, ours = whose(claims)
-    yield "# Every claim, checked\n"
+    yield "# Every statement with its verdict\n"
     yield f"{papers} statements of the papers, {others} of a machine-written page on H2 and {ours} of our own."
     yield from origin_lines(origin)
     yield INTRODUCTION
+    for verdict in ("fails", "in part", "misprint", "open"):
+        named = [f"[{claim.id}](#{claim.id})" for claim in claims if claim.verdict == verdict]
+        yield f"- *{verdict}*: {', '.join(named) or 'none'}"
+    yield ""
     text = marked(claims_markdown(claims, origin["scale"], lambda name: f"figures.md#{name}"))
     yield re.sub(r"`docs/([\w/-]+)\.md(#[\w-]+)?`", r"[\1](../\1.md\2)", text)
 

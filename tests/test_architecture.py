@@ -17,6 +17,7 @@ LAYERS = (
     ("fit", "language_models", "runs"),
     ("papers",),
     ("apps",),
+    ("__main__",),
 )
 OPTIONAL = {
     "matplotlib": {"core.drawing", "fit", "papers", "apps"},
