@@ -214,8 +214,14 @@ def _run_pack(configs: Sequence[Config]) -> list[Outcome]:
             raise
         except BaseException:  # also of a config that exits
             name = type(configs[0]).__name__
-            _LOG.warning("%d configs of %s failed together and are run one by one:", len(configs), name, exc_info=True)
+            said = "%d configs of %s failed together and are run one by one:\n%s"
+            _LOG.warning(said, len(configs), name, _traceback())
     return [_run_one(config) for config in configs]
+
+
+def _traceback() -> str:
+    """Return what is raised just now; halves of letters, which can be neither stored nor printed, are escaped."""
+    return traceback.format_exc().encode(errors="backslashreplace").decode()
 
 
 def _run_one(config: Config) -> Outcome:
@@ -226,8 +232,7 @@ def _run_one(config: Config) -> Outcome:
     except KeyboardInterrupt:
         raise
     except BaseException:  # also of a config that exits
-        said = traceback.format_exc().encode(errors="backslashreplace").decode()  # halves of letters cannot be stored
-        return Outcome(seconds=time.perf_counter() - started, traceback=said)
+        return Outcome(seconds=time.perf_counter() - started, traceback=_traceback())
 
 
 def _outcome(config: Config, result: Result, seconds: float, processor: float) -> Outcome:
