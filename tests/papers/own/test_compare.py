@@ -232,13 +232,14 @@ def test_a_method_that_answers_wrongly_fails_in_a_sentence(returned, said, tmp_p
     assert "--failed" in result.stderr
 
 
-def test_a_method_that_raises_is_refused_with_the_line_of_its_file(tmp_path):
+def test_a_method_that_raises_is_named_with_the_line_of_its_file(tmp_path):
     (tmp_path / "mine.py").write_text(
         "def solve(x, y, task):\n    return inner(x)\n\ndef inner(x):\n    return x / 'two'\n"
     )
     arguments = ["--own", str(tmp_path / "mine.py"), "--scale", "smoke", "--quiet", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, ["compare", "GF(2) elimination", *arguments])
-    assert f"a method failed in line 5 of {tmp_path / 'mine.py'}, TypeError: " in str(result.exception)
+    assert result.exit_code == 1
+    assert f"parityscope: a method failed in line 5 of {tmp_path / 'mine.py'}, TypeError: " in result.stderr
 
 
 def test_an_unknown_method_is_refused():
