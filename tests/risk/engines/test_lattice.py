@@ -117,10 +117,10 @@ def test_an_accuracy_beyond_split_is_an_interval():
 @pytest.mark.slow
 def test_what_is_out_of_reach_says_what_was_reached(monkeypatch):
     monkeypatch.setattr("parityscope.risk.engines.lattice.engine._WORK", 2e5)
-    model = AdditiveModel(log_normal(60, 3, 1.0), ZigZag(3))
+    model, biased = AdditiveModel(log_normal(60, 3, 1.0), ZigZag(3)), Parity(60, (0, 1, 2), bias=0.3)
     with pytest.raises(InvalidInput, match=r"no exact engine fits: .*split needs .*lattice proves an error of"):
-        population_risk(model, Parity(60, (0, 1, 2)))
-    named = population_risk(model, Parity(60, (0, 1, 2)), engine="lattice")
+        population_risk(model, biased)
+    named = population_risk(model, biased, engine="lattice")
     assert 1e-9 < named.error_bound.item() < 1e-3
 
 
